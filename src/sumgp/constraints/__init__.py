@@ -1,0 +1,22 @@
+"""Laws: linear, sums of transformed outputs, general functions, and formulas that become the most specific of them."""
+
+from sumgp.constraints.base import Constraint, Unknown
+from sumgp.constraints.combine import AllOf, combine
+from sumgp.constraints.functions import FunctionConstraint
+from sumgp.constraints.law import FunctionLaw, Law, SumLaw
+from sumgp.constraints.linear import LinearConstraint
+from sumgp.constraints.sums import SumConstraint, Term
+
+__all__ = [
+    "AllOf",
+    "Constraint",
+    "FunctionConstraint",
+    "FunctionLaw",
+    "Law",
+    "LinearConstraint",
+    "SumConstraint",
+    "SumLaw",
+    "Term",
+    "Unknown",
+    "combine",
+]

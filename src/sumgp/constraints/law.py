@@ -1,0 +1,267 @@
+"""A law bound to named outputs and inputs: the one thing inference sees of a constraint.
+
+Shapes: ``f`` (n, C) holds the outputs in the user's units, followed by one column per unknown constant, so
+C = len(outputs) + len(unknowns); ``x`` (n, D) holds the inputs followed by ``extra_columns``; a law has R rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sumgp.errors import ConstraintError
+from sumgp.transforms import Transform
+
+ArrayFunction = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law(ABC):
+    """What every bound law has: R rows ``residual(f, x) = 0`` over outputs and unknown constants."""
+
+    outputs: tuple[str, ...]
+    unknowns: tuple[str, ...] = ()
+    labels: tuple[str, ...]
+    noise: np.ndarray  # (R,) standard deviation up to which a row holds; 0 = exactly
+    where: tuple[ArrayFunction | None, ...] = ()  # per row: x -> (n,) bool, None = everywhere
+    extra_columns: tuple[str, ...] = ()  # columns of the data that the law needs besides the inputs
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows R."""
+        return len(self.labels)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of outputs plus unknown constants."""
+        return len(self.outputs) + len(self.unknowns)
+
+    def active(self, x: np.ndarray) -> np.ndarray:
+        """(n, R) truth of whether a row is imposed at x."""
+        mask = np.ones((len(x), self.n_rows), dtype=bool)
+        for row, where in enumerate(self.where):
+            if where is not None:
+                mask[:, row] = np.asarray(where(x), dtype=bool).reshape(len(x))
+        return mask
+
+    @abstractmethod
+    def residual(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(n, R) left side minus right side."""
+
+    @abstractmethod
+    def jacobian(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(n, R, C) derivative of the residual with respect to outputs and unknowns."""
+
+    @abstractmethod
+    def magnitude(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(n, R) size of the largest term of a row: what a violation is measured against."""
+
+    @abstractmethod
+    def relaxed(self, scale: np.ndarray) -> Law:
+        """The same law, continued with matching slope beyond its domain's edge (log of a negative number).
+
+        ``scale`` (C,) is the typical size of each column; inside the domain nothing changes.
+        """
+
+    @abstractmethod
+    def explain(self) -> str:
+        """Several lines of plain text: kind, terms, outputs outside the law."""
+
+    def outputs_outside(self) -> tuple[str, ...]:
+        """Outputs that no row mentions."""
+        used = self.involved()
+        return tuple(name for name, u in zip(self.outputs, used, strict=False) if not u)
+
+    @abstractmethod
+    def involved(self) -> np.ndarray:
+        """(C,) truth of whether any row depends on a column."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumLaw(Law):
+    """Rows F(x) h(f) = S(x), the paper's sum constraint (Eq. 5), h acting on single columns.
+
+    ``columns`` lists the (column of f, transform) pairs that F multiplies. ``coefficients`` is the (R, M) array F
+    where it is constant, else a function of x giving (n, R, M); ``total`` likewise (R,) or x -> (n, R).
+    """
+
+    columns: tuple[tuple[int, Transform], ...]
+    coefficients: np.ndarray | ArrayFunction
+    total: np.ndarray | ArrayFunction
+
+    @property
+    def is_linear(self) -> bool:
+        """True if every transform is the identity."""
+        return all(t.is_identity for _, t in self.columns)
+
+    @property
+    def has_constant_coefficients(self) -> bool:
+        """True if F does not depend on x and every row holds everywhere."""
+        return isinstance(self.coefficients, np.ndarray) and all(w is None for w in self.where)
+
+    def F(self, x: np.ndarray) -> np.ndarray:  # noqa: N802 - the paper's name
+        """(n, R, M) coefficients at x."""
+        if isinstance(self.coefficients, np.ndarray):
+            return np.broadcast_to(self.coefficients, (len(x), *self.coefficients.shape))
+        values = np.asarray(self.coefficients(x), dtype=float)
+        expected = (len(x), self.n_rows, len(self.columns))
+        if values.shape != expected:
+            raise ConstraintError(
+                f"coefficients: expected an array of shape {expected} from the function of X, got {values.shape}; "
+                "return one row per input, one row per law, one column per term"
+            )
+        return values
+
+    def S(self, x: np.ndarray) -> np.ndarray:  # noqa: N802 - the paper's name
+        """(n, R) right side at x."""
+        if isinstance(self.total, np.ndarray):
+            return np.broadcast_to(self.total, (len(x), self.n_rows))
+        values = np.asarray(self.total(x), dtype=float)
+        if values.size != len(x) * self.n_rows:
+            raise ConstraintError(
+                f"total: expected {len(x)} x {self.n_rows} values from the function of X, got shape {values.shape}; "
+                "return one value per input (and per law)"
+            )
+        return values.reshape(len(x), self.n_rows)
+
+    def transformed(self, f: np.ndarray) -> np.ndarray:
+        """(n, M) values h(f) of each term."""
+        return np.stack([t.value(f[:, c]) for c, t in self.columns], axis=1)
+
+    def residual(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        return np.einsum("nrm,nm->nr", self.F(x), self.transformed(f)) - self.S(x)
+
+    def jacobian(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        coefficients = self.F(x)
+        result = np.zeros((len(x), self.n_rows, self.n_columns))
+        for term, (column, transform) in enumerate(self.columns):
+            result[:, :, column] += coefficients[:, :, term] * transform.derivative(f[:, column])[:, None]
+        return result
+
+    def magnitude(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        terms = np.abs(self.F(x) * self.transformed(f)[:, None, :])
+        return np.maximum(terms.max(axis=2), np.abs(self.S(x)))
+
+    def relaxed(self, scale: np.ndarray) -> SumLaw:
+        columns = tuple((c, t.relaxed(float(scale[c]))) for c, t in self.columns)
+        return SumLaw(**{**self.__dict__, "columns": columns})
+
+    def involved(self) -> np.ndarray:
+        used = np.zeros(self.n_columns, dtype=bool)
+        for term, (column, _) in enumerate(self.columns):
+            constant = isinstance(self.coefficients, np.ndarray)
+            used[column] |= bool(np.any(self.coefficients[:, term] != 0)) if constant else True  # type: ignore[index]
+        return used
+
+    def as_matrix(self) -> np.ndarray:
+        """(R, C) coefficients of a linear law with constant F, over outputs and unknowns."""
+        assert isinstance(self.coefficients, np.ndarray) and self.is_linear
+        matrix = np.zeros((self.n_rows, self.n_columns))
+        for term, (column, _) in enumerate(self.columns):
+            matrix[:, column] += self.coefficients[:, term]
+        return matrix
+
+    def explain(self) -> str:
+        kind = "linear" if self.is_linear else "sum of transformed outputs"
+        constant = isinstance(self.coefficients, np.ndarray)
+        lines = [f"kind: {kind}, {self.n_rows} row(s), {'constant' if constant else 'input-dependent'} coefficients"]
+        names = self.outputs + self.unknowns
+        for row, label in enumerate(self.labels):
+            lines.append(f"row {row + 1}: {label}")
+            for term, (column, transform) in enumerate(self.columns):
+                if constant and self.coefficients[row, term] == 0:  # type: ignore[index]
+                    continue
+                factor = f"{self.coefficients[row, term]:g}" if constant else "a(x)"  # type: ignore[index]
+                lines.append(f"  {factor} * {transform.label(names[column])}: {transform.describe()}")
+            total = f"{self.total[row]:g}" if isinstance(self.total, np.ndarray) else "S(x), varies with the inputs"
+            lines.append(f"  total: {total}")
+            if self.noise[row] > 0:
+                lines.append(f"  holds up to a standard deviation of {self.noise[row]:g}")
+        if self.unknowns:
+            lines.append("estimated constants: " + ", ".join(self.unknowns))
+        outside = self.outputs_outside()
+        lines.append("outputs outside the law: " + (", ".join(outside) if outside else "none"))
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionLaw(Law):
+    """Rows given by any vectorised function of outputs and inputs."""
+
+    residual_function: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    jacobian_function: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    magnitude_function: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    relax: Callable[[np.ndarray], FunctionLaw] | None = None
+    mentions: np.ndarray | None = field(default=None)  # (C,) columns that occur, None = all
+
+    def residual(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        values = np.asarray(self.residual_function(f, x), dtype=float)
+        if values.ndim == 1 and self.n_rows == 1:
+            values = values[:, None]
+        if values.shape != (len(f), self.n_rows):
+            raise ConstraintError(
+                f"residual: expected an array of shape {(len(f), self.n_rows)} for {len(f)} points, got {values.shape}; "
+                "return one row per point and one column per law"
+            )
+        return values
+
+    def jacobian(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        if self.jacobian_function is None:
+            return numerical_jacobian(self.residual, f, x, self.n_rows)
+        values = np.asarray(self.jacobian_function(f, x), dtype=float)
+        if values.ndim == 2 and self.n_rows == 1:
+            values = values[:, None, :]
+        expected = (len(f), self.n_rows, self.n_columns)
+        if values.shape != expected:
+            raise ConstraintError(
+                f"jacobian: expected an array of shape {expected}, got {values.shape}; "
+                "return the derivative of each law (second axis) by each output (third axis)"
+            )
+        return values
+
+    def magnitude(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        if self.magnitude_function is not None:
+            return np.asarray(self.magnitude_function(f, x), dtype=float).reshape(len(f), self.n_rows)
+        return np.abs(self.jacobian(f, x) * f[:, None, :]).max(axis=2)
+
+    def relaxed(self, scale: np.ndarray) -> FunctionLaw:
+        return self if self.relax is None else self.relax(scale)
+
+    def involved(self) -> np.ndarray:
+        return np.ones(self.n_columns, dtype=bool) if self.mentions is None else self.mentions
+
+    def explain(self) -> str:
+        lines = [f"kind: general function of the outputs, {self.n_rows} row(s)"]
+        lines += [f"row {row + 1}: {label}" for row, label in enumerate(self.labels)]
+        if self.unknowns:
+            lines.append("estimated constants: " + ", ".join(self.unknowns))
+        outside = self.outputs_outside()
+        lines.append("outputs outside the law: " + (", ".join(outside) if outside else "none"))
+        return "\n".join(lines)
+
+
+def numerical_jacobian(
+    residual: Callable[[np.ndarray, np.ndarray], np.ndarray], f: np.ndarray, x: np.ndarray, n_rows: int
+) -> np.ndarray:
+    """Derivative by fourth-order central differences, relative error about 1e-11 for smooth laws.
+
+    The step is eps^(1/5) of each value's own size (not below a tenth of its column's), which balances truncation
+    h^4 against round-off eps/h.
+    """
+    result = np.empty((len(f), n_rows, f.shape[1]))
+    floor = np.sqrt(np.mean(f**2, axis=0)) * 0.1
+    for column in range(f.shape[1]):
+        size = np.maximum(np.abs(f[:, column]), floor[column] if floor[column] > 0 else 1.0)
+        step = size * np.finfo(float).eps ** 0.2
+        shifted = f.copy()
+
+        def at(multiple: float, shifted: np.ndarray = shifted, column: int = column, step: np.ndarray = step) -> np.ndarray:
+            shifted[:, column] = f[:, column] + multiple * step
+            return residual(shifted, x)
+
+        difference = 8.0 * (at(1.0) - at(-1.0)) - (at(2.0) - at(-2.0))
+        result[:, :, column] = difference / (12.0 * step)[:, None]
+    return result

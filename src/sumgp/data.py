@@ -1,0 +1,204 @@
+"""Validated data: inputs, outputs with missing entries, names, and the scaling that hides units from inference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from sumgp.errors import DataError, worded
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Affine maps between the user's units and the unit-free ones used inside.
+
+    Inputs: (x - x_shift) / x_scale; outputs: (y - y_shift) / y_scale, one scale per output or per group of outputs.
+    """
+
+    x_shift: np.ndarray
+    x_scale: np.ndarray
+    y_shift: np.ndarray
+    y_scale: np.ndarray
+
+    def inputs(self, x: np.ndarray) -> np.ndarray:
+        """Unit-free inputs."""
+        return (x[:, : len(self.x_shift)] - self.x_shift) / self.x_scale
+
+    def outputs(self, y: np.ndarray) -> np.ndarray:
+        """Unit-free outputs."""
+        return (y - self.y_shift) / self.y_scale
+
+    def restore(self, u: np.ndarray) -> np.ndarray:
+        """Outputs in the user's units from unit-free ones."""
+        return self.y_shift + self.y_scale * u
+
+
+@dataclass(frozen=True)
+class Data:
+    """N rows of measurements in the user's units.
+
+    ``x`` (N, D + E): inputs followed by columns that only the law needs; ``y`` (N, T) with NaN = not measured.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    extra_columns: tuple[str, ...] = ()
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs D of the Gaussian process."""
+        return len(self.input_names)
+
+    @property
+    def measured(self) -> np.ndarray:
+        """(N, T) truth of whether an entry was measured."""
+        return ~np.isnan(self.y)
+
+
+def read_inputs(X: Any, names: Sequence[str] | None, extra: Sequence[str] = (), argument: str = "X") -> tuple[np.ndarray, tuple[str, ...]]:
+    """(N, D + E) finite inputs and their D names, from an array, Series or DataFrame.
+
+    With a DataFrame and ``names``, columns are taken by name; ``extra`` columns are appended.
+    """
+    if sparse.issparse(X):
+        raise DataError(worded(argument, "a dense array", "a sparse matrix", "call X.toarray() first"))
+    if isinstance(X, pd.Series):
+        X = X.to_frame(name=X.name if isinstance(X.name, str) else "x")
+    if isinstance(X, pd.DataFrame):
+        wanted = list(names) if names is not None else [c for c in X.columns if c not in extra]
+        _require_columns(X, [*wanted, *extra], argument)
+        return _numbers(X[[*wanted, *extra]].to_numpy(), argument), tuple(str(c) for c in wanted)
+    values = _numbers(X, argument)
+    if values.ndim == 0:
+        raise DataError(worded(argument, "a table of inputs (N, D)", "a single number", "wrap it as [[value]]"))
+    if values.ndim == 1:
+        values = values[:, None]
+    if values.ndim != 2:
+        raise DataError(worded(argument, "an array of shape (N,) or (N, D)", f"shape {values.shape}", "reshape it"))
+    n_columns = len(names) + len(extra) if names is not None else values.shape[1] - len(extra)
+    if names is not None and values.shape[1] != n_columns:
+        raise DataError(
+            worded(argument, f"{n_columns} column(s) {[*names, *extra]}", f"{values.shape[1]} features", "give one column per input")
+        )
+    default = ("x",) if values.shape[1] == 1 else tuple(f"x{i + 1}" for i in range(values.shape[1] - len(extra)))
+    return values, tuple(names) if names is not None else default
+
+
+def read_outputs(Y: Any, names: Sequence[str] | None, n_rows: int) -> tuple[np.ndarray, tuple[str, ...]]:
+    """(N, T) outputs with NaN for what was not measured, and their names."""
+    if sparse.issparse(Y):
+        raise DataError(worded("Y", "a dense array", "a sparse matrix", "call Y.toarray() first"))
+    if isinstance(Y, pd.Series):
+        Y = Y.to_frame(name=Y.name if isinstance(Y.name, str) else "y")
+    if isinstance(Y, pd.DataFrame):
+        wanted = list(names) if names is not None else list(Y.columns)
+        _require_columns(Y, wanted, "Y")
+        values, found = _floats(Y[wanted].to_numpy(), "Y"), tuple(str(c) for c in wanted)
+    else:
+        if Y is None:
+            raise DataError("Y: requires y to be passed, but the target y is None; give the measured outputs")
+        values = _floats(Y, "Y")
+        values = values[:, None] if values.ndim == 1 else values
+        found = tuple(names) if names is not None else _default_outputs(values)
+    if values.ndim != 2 or values.shape[1] != len(found):
+        raise DataError(worded("Y", f"{len(found)} column(s) {list(found)}", f"shape {values.shape}", "give one column per output"))
+    if len(values) != n_rows:
+        raise DataError(worded("Y", f"{n_rows} rows as in X", f"{len(values)} rows", "X and Y need one row per measurement"))
+    if np.any(np.isinf(values)):
+        row, column = np.argwhere(np.isinf(values))[0]
+        raise DataError(
+            worded("Y", "finite numbers or NaN", f"infinity in row {row}, output {found[column]!r}", "write NaN for what was not measured")
+        )
+    return values, found
+
+
+def _default_outputs(values: np.ndarray) -> tuple[str, ...]:
+    count = values.shape[1] if values.ndim == 2 else 0
+    return ("y",) if count == 1 else tuple(f"y{i + 1}" for i in range(count))
+
+
+def _require_columns(frame: pd.DataFrame, wanted: Sequence[Any], argument: str) -> None:
+    missing = [c for c in wanted if c not in frame.columns]
+    if missing:
+        raise DataError(
+            worded(argument, f"the columns {list(wanted)}", f"no column {missing[0]!r} among {list(frame.columns)[:20]}",
+                   "add that column or correct its name")
+        )
+    if not frame.columns.is_unique:
+        raise DataError(worded(argument, "column names that differ", "duplicated column names", "rename one of them"))
+
+
+def _floats(values: Any, argument: str) -> np.ndarray:
+    array = np.asarray(values)
+    if np.iscomplexobj(array):
+        raise DataError(worded(argument, "real numbers", "Complex data not supported", "take the real part"))
+    try:
+        return np.array(array, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(worded(argument, "numbers", f"something else ({error})", "convert text columns to numbers")) from error
+
+
+def _numbers(values: Any, argument: str) -> np.ndarray:
+    array = _floats(values, argument)
+    if array.ndim and len(array) == 0:
+        raise DataError(worded(argument, "a minimum of 1 row", f"0 sample(s) (shape={array.shape})", "give at least one row"))
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise DataError(f"{argument}: 0 feature(s) (shape={array.shape}) while a minimum of 1 is required; give an input column")
+    if not np.all(np.isfinite(array)):
+        where = np.argwhere(~np.isfinite(array))[0]
+        raise DataError(
+            worded(argument, "finite numbers", f"NaN or infinity (inf) in row {where[0]}", "drop that row; only outputs may be missing")
+        )
+    return array
+
+
+def choose_scaling(data: Data, groups: Sequence[Sequence[int]], unit_inputs: bool) -> Scaling:
+    """Scaling from the data: outputs to unit variance per group, inputs to unit range where ``unit_inputs``.
+
+    Outputs that were never measured get 0 and 1; the strategy replaces them once the law says more.
+    """
+    x = data.x[:, : data.n_inputs]
+    lower, upper = x.min(axis=0), x.max(axis=0)
+    span = upper - lower
+    middle = lower + 0.5 * span
+    x_scale = np.where(span > 0, span, np.maximum(np.abs(middle), 1.0)) if unit_inputs else np.ones(x.shape[1])
+    measured = data.measured
+    counts = measured.sum(axis=0)
+    filled = np.where(measured, data.y, 0.0)
+    y_shift = filled.sum(axis=0) / np.maximum(counts, 1)
+    squares = (np.where(measured, data.y - y_shift, 0.0) ** 2).sum(axis=0)
+    y_scale = np.ones(data.y.shape[1])
+    for group in groups:
+        members = list(group)
+        total = counts[members].sum()
+        size = np.abs(y_shift[members]).max()
+        spread = float(np.sqrt(squares[members].sum() / total)) if total else 0.0
+        # A constant output has no spread of its own: its own size, or one, stands in for the unit.
+        y_scale[members] = spread if spread > 1e-10 * size else (size if size > 0 else 1.0)
+    return Scaling(middle, x_scale, y_shift, y_scale)
+
+
+def output_groups(groups: Sequence[Sequence[str | int]] | None, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """Partition of the outputs: the named groups, and each remaining output on its own."""
+    seen: set[int] = set()
+    result = []
+    for group in groups or ():
+        members = []
+        for name in group:
+            if isinstance(name, str) and name not in names:
+                raise DataError(worded("groups", f"names among {list(names)}", repr(name), "correct the name"))
+            position = list(names).index(name) if isinstance(name, str) else int(name)
+            if position in seen or not 0 <= position < len(names):
+                raise DataError(worded("groups", "each output in at most one group", repr(name), "remove the repetition"))
+            seen.add(position)
+            members.append(position)
+        result.append(tuple(members))
+    result += [(i,) for i in range(len(names)) if i not in seen]
+    return tuple(result)

@@ -1,0 +1,156 @@
+"""The interface of a transform h: values, slopes, the branches on which it can be inverted, and its relaxation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumgp.errors import ConstraintError, worded
+
+Interval = tuple[float, float]
+REAL_LINE: Interval = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Intervals on which h is strictly monotone, numbered so that branch k - 1 ends where branch k begins.
+
+    ``cuts`` are the sorted points between finitely many branches, the lowest of which has the number ``first``.
+    With ``period`` set, branch k is [start + k period, start + (k + 1) period]. ``only`` restricts to one number.
+    """
+
+    cuts: tuple[float, ...] = ()
+    first: int = 0
+    start: float = 0.0
+    period: float | None = None
+    only: int | None = None
+
+    @property
+    def single(self) -> bool:
+        """True if there is only one branch, so that the inverse needs no further information."""
+        return self.only is not None or (self.period is None and not self.cuts)
+
+    def number(self, f: np.ndarray) -> np.ndarray:
+        """Branch number of each f; a point between two branches belongs to the upper one, NaN to the first."""
+        f = np.asarray(f, dtype=float)
+        if self.single:
+            return np.full(f.shape, self.first if self.only is None else self.only, dtype=int)
+        if self.period is None:
+            return self.first + np.searchsorted(np.array(self.cuts), np.nan_to_num(f, nan=-np.inf), side="right")
+        return np.floor((np.nan_to_num(f) - self.start) / self.period).astype(int)
+
+    def interval(self, branch: int) -> Interval:
+        """(lo, hi) ends of a branch."""
+        if self.period is not None:
+            return self.start + branch * self.period, self.start + (branch + 1) * self.period
+        edges = (-np.inf, *self.cuts, np.inf)
+        position = branch - self.first
+        if not 0 <= position < len(edges) - 1:
+            last = self.first + len(edges) - 2
+            raise ConstraintError(worded("branch", f"{self.first} to {last}", str(branch), "use a number from branch_of"))
+        return edges[position], edges[position + 1]
+
+    def points(self, lo: float, hi: float) -> np.ndarray:
+        """Points between branches within [lo, hi], ascending."""
+        if self.single:
+            return np.empty(0)
+        if self.period is None:
+            cuts = np.array(self.cuts)
+            return cuts[(cuts >= lo) & (cuts <= hi)]
+        first, last = np.ceil((lo - self.start) / self.period), np.floor((hi - self.start) / self.period)
+        return self.start + self.period * np.arange(first, last + 1)
+
+
+class Transform(ABC):
+    """h of the paper's sum constraint: maps an output f to f' = h(f), elementwise on arrays of any shape."""
+
+    @abstractmethod
+    def value(self, f: np.ndarray) -> np.ndarray:
+        """h(f); NaN or an infinity outside the domain."""
+
+    @abstractmethod
+    def derivative(self, f: np.ndarray) -> np.ndarray:
+        """h'(f)."""
+
+    @abstractmethod
+    def second_derivative(self, f: np.ndarray) -> np.ndarray:
+        """h''(f)."""
+
+    @abstractmethod
+    def label(self, name: str) -> str:
+        """The transform written as a formula, e.g. ``z**2`` for the output z."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One phrase: what it does, and its branches."""
+
+    @abstractmethod
+    def on_branch(self, value: np.ndarray, branch: np.ndarray) -> np.ndarray:
+        """The inverse for values inside the image and given branch numbers; ``inverse`` is the guarded form."""
+
+    @property
+    def branches(self) -> Branches:
+        """The monotone pieces; one piece unless a transform says otherwise."""
+        return Branches()
+
+    @property
+    def domain(self) -> Interval:
+        """(lo, hi) of the f for which h is used."""
+        return REAL_LINE
+
+    @property
+    def image(self) -> Interval:
+        """(lo, hi) of the values h takes."""
+        return REAL_LINE
+
+    @property
+    def is_identity(self) -> bool:
+        """True if h(f) = f."""
+        return False
+
+    @property
+    def is_continuous(self) -> bool:
+        """True unless h jumps between branches (tan), so that h has a value at its critical points."""
+        return True
+
+    @property
+    def monotone(self) -> bool:
+        """True if one inverse serves every value: a single branch, or a restriction to one."""
+        return self.branches.single
+
+    def relaxed(self, scale: float) -> Transform:
+        """h continued with matching slope beyond its domain's edge, from 1e-3 ``scale`` inside of it.
+
+        A transform that is defined everywhere is its own relaxation.
+        """
+        return self
+
+    def critical_points(self, lo: float, hi: float) -> np.ndarray:
+        """(k,) points between branches within [lo, hi], ascending."""
+        return self.branches.points(lo, hi)
+
+    def branch_of(self, f: np.ndarray) -> np.ndarray:
+        """Branch number of each f, integers of the same shape."""
+        return self.branches.number(f)
+
+    def branch_interval(self, branch: int) -> Interval:
+        """(lo, hi) of the f on a branch."""
+        return self.branches.interval(branch)
+
+    def inverse(self, value: np.ndarray, branch: np.ndarray | int | None = None) -> np.ndarray:
+        """The f on the given branch with h(f) = value, the value first clipped to the image.
+
+        ``branch`` is one number or an array that broadcasts with ``value``; it may be left out, and is ignored, where
+        the transform has only one branch or is restricted to one.
+        """
+        clipped = np.clip(np.asarray(value, dtype=float), *self.image)
+        if self.monotone:
+            return self.on_branch(clipped, self.branch_of(clipped))
+        if branch is None:
+            raise ConstraintError(
+                worded("branch", "a branch number for each value", "None", f"{self.label('f')} has several inverses")
+            )
+        clipped, numbers = np.broadcast_arrays(clipped, np.asarray(branch, dtype=int))
+        return self.on_branch(clipped, numbers)

@@ -1,0 +1,191 @@
+"""Transforms with a single branch: identity, affine, exp, log; and the linear continuation beyond a domain's edge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumgp.errors import ConstraintError, worded
+from sumgp.transforms.base import Branches, Interval, Transform
+
+# The smallest normal number: log and exp stay finite there.
+_TINY = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True)
+class Identity(Transform):
+    """h(f) = f."""
+
+    @property
+    def is_identity(self) -> bool:
+        return True
+
+    def value(self, f: np.ndarray) -> np.ndarray:
+        return np.asarray(f, dtype=float)
+
+    def derivative(self, f: np.ndarray) -> np.ndarray:
+        return np.ones_like(f, dtype=float)
+
+    def second_derivative(self, f: np.ndarray) -> np.ndarray:
+        return np.zeros_like(f, dtype=float)
+
+    def label(self, name: str) -> str:
+        return name
+
+    def describe(self) -> str:
+        return "the output itself"
+
+    def on_branch(self, value: np.ndarray, branch: np.ndarray) -> np.ndarray:
+        return value
+
+
+@dataclass(frozen=True)
+class Affine(Transform):
+    """h(f) = scale f + shift, scale not zero."""
+
+    scale: float
+    shift: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.scale == 0 or not np.isfinite([self.scale, self.shift]).all():
+            raise ConstraintError(
+                worded("Affine", "a finite shift and a scale other than 0", repr(self), "h must depend on the output")
+            )
+
+    @property
+    def is_identity(self) -> bool:
+        return self.scale == 1 and self.shift == 0
+
+    def value(self, f: np.ndarray) -> np.ndarray:
+        return self.scale * np.asarray(f, dtype=float) + self.shift
+
+    def derivative(self, f: np.ndarray) -> np.ndarray:
+        return np.full_like(f, self.scale, dtype=float)
+
+    def second_derivative(self, f: np.ndarray) -> np.ndarray:
+        return np.zeros_like(f, dtype=float)
+
+    def label(self, name: str) -> str:
+        shift = "" if self.shift == 0 else f" {'+' if self.shift > 0 else '-'} {abs(self.shift):g}"
+        return f"({self.scale:g}*{name}{shift})" if shift else f"{self.scale:g}*{name}"
+
+    def describe(self) -> str:
+        return f"{self.scale:g} times the output plus {self.shift:g}, one branch"
+
+    def on_branch(self, value: np.ndarray, branch: np.ndarray) -> np.ndarray:
+        return (value - self.shift) / self.scale
+
+
+@dataclass(frozen=True)
+class Exp(Transform):
+    """h(f) = exp(f), image (0, inf)."""
+
+    @property
+    def image(self) -> Interval:
+        return _TINY, np.inf
+
+    def value(self, f: np.ndarray) -> np.ndarray:
+        return np.exp(f)
+
+    def derivative(self, f: np.ndarray) -> np.ndarray:
+        return np.exp(f)
+
+    def second_derivative(self, f: np.ndarray) -> np.ndarray:
+        return np.exp(f)
+
+    def label(self, name: str) -> str:
+        return f"exp({name})"
+
+    def describe(self) -> str:
+        return "exponential, increasing, one branch"
+
+    def on_branch(self, value: np.ndarray, branch: np.ndarray) -> np.ndarray:
+        return np.log(value)
+
+
+@dataclass(frozen=True)
+class Log(Transform):
+    """h(f) = log(f), domain (0, inf); NaN below 0 and minus infinity at 0."""
+
+    @property
+    def domain(self) -> Interval:
+        return 0.0, np.inf
+
+    def value(self, f: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(f)
+
+    def derivative(self, f: np.ndarray) -> np.ndarray:
+        return 1.0 / self._inside(f)
+
+    def second_derivative(self, f: np.ndarray) -> np.ndarray:
+        return -1.0 / self._inside(f) ** 2
+
+    def label(self, name: str) -> str:
+        return f"log({name})"
+
+    def describe(self) -> str:
+        return "natural logarithm of a positive output, increasing, one branch"
+
+    def on_branch(self, value: np.ndarray, branch: np.ndarray) -> np.ndarray:
+        return np.exp(value)
+
+    def relaxed(self, scale: float) -> Transform:
+        return Relaxed(self, lower=1e-3 * scale)
+
+    @staticmethod
+    def _inside(f: np.ndarray) -> np.ndarray:
+        f = np.asarray(f, dtype=float)
+        return np.where(f > 0, f, np.nan)
+
+
+@dataclass(frozen=True)
+class Relaxed(Transform):
+    """``inner`` between ``lower`` and ``upper``, its tangent beyond: once continuously differentiable on the real line."""
+
+    inner: Transform
+    lower: float = -np.inf
+    upper: float = np.inf
+
+    @property
+    def branches(self) -> Branches:
+        return self.inner.branches
+
+    @property
+    def image(self) -> Interval:
+        ends = [*self.inner.image]
+        for edge in self._edges():
+            ends.append(np.inf if (self.inner.derivative(edge) > 0) == (edge == self.upper) else -np.inf)
+        return min(ends), max(ends)
+
+    def value(self, f: np.ndarray) -> np.ndarray:
+        f = np.asarray(f, dtype=float)
+        inside = np.clip(f, self.lower, self.upper)
+        return self.inner.value(inside) + self.inner.derivative(inside) * (f - inside)
+
+    def derivative(self, f: np.ndarray) -> np.ndarray:
+        return self.inner.derivative(np.clip(f, self.lower, self.upper))
+
+    def second_derivative(self, f: np.ndarray) -> np.ndarray:
+        f = np.asarray(f, dtype=float)
+        inside = np.clip(f, self.lower, self.upper)
+        return np.where(inside == f, self.inner.second_derivative(inside), 0.0)
+
+    def label(self, name: str) -> str:
+        return self.inner.label(name)
+
+    def describe(self) -> str:
+        return self.inner.describe() + ", continued by its tangent beyond the domain's edge"
+
+    def on_branch(self, value: np.ndarray, branch: np.ndarray) -> np.ndarray:
+        result = self.inner.inverse(value, branch)
+        for edge in self._edges():
+            start, slope = self.inner.value(edge), self.inner.derivative(edge)
+            beyond = edge + (value - start) / slope
+            outside = beyond < edge if edge == self.lower else beyond > edge
+            result = np.where(outside & (branch == self.branch_of(edge)), beyond, result)
+        return result
+
+    def _edges(self) -> list[np.ndarray]:
+        return [np.array(edge) for edge in (self.lower, self.upper) if np.isfinite(edge)]
