@@ -1,4 +1,4 @@
-"""Transforms with several inverse branches: squares, powers, absolute value, sine, cosine, tangent."""
+"""Transforms with one branch on either side of zero: squares, powers, absolute value."""
 
 from __future__ import annotations
 
@@ -86,9 +86,7 @@ class Power(Transform):
                 worded("Power", "a whole exponent of 1 or more", repr(self.exponent), "use CustomTransform for other powers")
             )
         if self.branch is not None and not self._is_even:
-            raise ConstraintError(
-                worded("branch", "None, an odd power has one branch", repr(self.branch), "leave it out")
-            )
+            raise ConstraintError(worded("branch", "None, an odd power has one branch", repr(self.branch), "leave it out"))
         _halves(self.branch)
 
     @property

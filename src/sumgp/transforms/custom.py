@@ -79,16 +79,45 @@ class CustomTransform(Transform):
 
     def _bisected(self, target: np.ndarray, interval: Interval) -> np.ndarray:
         """Root of h(f) = target on one branch; the nearer end of the branch where h does not reach the target."""
-        lo, hi = (np.full(target.shape, end) for end in _finite(interval))
-        rising = float(self.function(hi[:1])[0]) > float(self.function(lo[:1])[0]) if target.size else True
-        for _ in range(200):
-            middle = 0.5 * (lo + hi)
-            below = (self.function(middle) < target) == rising
-            lo, hi = np.where(below, middle, lo), np.where(below, hi, middle)
-        return 0.5 * (lo + hi)
+        anchor, inner = _anchors(interval)
+        with np.errstate(all="ignore"):
+            rising = float(self.slope(np.array([inner]))[0]) > 0
+
+            def below(f: np.ndarray) -> np.ndarray:
+                return (self.function(f) < target) == rising
+
+            hi = np.full(target.shape, interval[1]) if np.isfinite(interval[1]) else _reach(anchor, 1.0, below)
+            lo = (
+                np.full(target.shape, interval[0]) if np.isfinite(interval[0]) else _reach(anchor, -1.0, lambda f: ~below(f))
+            )
+            while True:
+                middle = 0.5 * (lo + hi)
+                if np.all((middle == lo) | (middle == hi)):
+                    return middle
+                under = below(middle)
+                lo, hi = np.where(under, middle, lo), np.where(under, hi, middle)
 
     def _within(self, function: ArrayFunction, f: np.ndarray) -> np.ndarray:
         f = np.asarray(f, dtype=float)
         inside = (f >= self.domain[0]) & (f <= self.domain[1])
         with np.errstate(all="ignore"):
             return np.where(inside, function(f), np.nan)
+
+
+def _anchors(interval: Interval) -> tuple[float, float]:
+    """A finite point of the closed interval to search from, and one in its interior."""
+    lo, hi = interval
+    if np.isfinite(lo) and np.isfinite(hi):
+        return lo, 0.5 * (lo + hi)
+    return (lo, lo + 1.0) if np.isfinite(lo) else (hi, hi - 1.0) if np.isfinite(hi) else (0.0, 0.0)
+
+
+def _reach(anchor: float, direction: float, short: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """A point per target on the far side of its root; 4^60 where there is none."""
+    distance = np.ones(np.shape(short(np.array(anchor))))
+    for _ in range(60):
+        unreached = short(anchor + direction * distance)
+        if not np.any(unreached):
+            break
+        distance = np.where(unreached, 4.0 * distance, distance)
+    return anchor + direction * distance
