@@ -1,0 +1,74 @@
+# make test | demo | bench | docs | format | soak | clean
+# Each target first creates .venv (Python 3.11 or newer) with the versions in constraints.txt.
+
+# Matrices here are small: threads inside BLAS cost more than they give.
+export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+export MPLBACKEND := Agg
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export NO_MKDOCS_2_WARNING := 1
+
+BIN := .venv/bin
+READY := .venv/.ready
+BENCH_READY := .venv/.bench-ready
+PIP_INSTALL := $(BIN)/python -m pip install --quiet -c constraints.txt
+
+# The first interpreter that runs and is new enough; a name on the path need not work.
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python; do \
+    $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+# The stamp holds the folder it was made for: a moved folder or a vanished interpreter means a new environment.
+ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/null),$(CURDIR))
+$(shell rm -f $(READY) $(BENCH_READY))
+endif
+
+.PHONY: test demo bench docs format soak clean
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := test
+
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found; install one or run make PYTHON=/path/to/python"; exit 1; }
+	@grep -qsF "$(CURDIR)/.venv" $(BIN)/activate && $(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+	    echo "Creating .venv with $(PYTHON)"; \
+	    $(PYTHON) -m venv --clear .venv 2>/dev/null || { \
+	        $(PYTHON) -m venv --clear --without-pip .venv && $(PYTHON) -m pip --python .venv install --quiet pip; }; }
+	@echo "Installing sumgp and its dependencies into .venv (once; takes a minute or two)"
+	@$(PIP_INSTALL) --upgrade pip
+	@$(PIP_INSTALL) -e ".[test,docs,dask]"
+	@printf '%s\n' "$(CURDIR)" > $@
+
+$(BENCH_READY): $(READY)
+	$(PIP_INSTALL) -e ".[bench]"
+	@touch $@
+
+test: $(READY)
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+	$(BIN)/python tools/check_imports.py
+	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 0 --doctest-modules src/sumgp
+	$(BIN)/python -m mkdocs build --strict --quiet
+
+demo: $(READY)
+	$(BIN)/sumgp demo --out demo-output
+
+bench: $(BENCH_READY)
+	$(BIN)/sumgp bench
+
+docs: $(READY)
+	$(BIN)/python -m mkdocs build --strict
+
+format: $(READY)
+	$(BIN)/python -m ruff format .
+	$(BIN)/python -m ruff check --fix .
+
+soak: $(READY)
+	$(BIN)/python tests/soak.py
+
+# Keeps .venv, which is slow to make; remove that folder by hand to start from nothing.
+clean:
+	rm -rf site demo-output bench-output soak-output build dist htmlcov .coverage
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
