@@ -1,0 +1,21 @@
+"""Settings every test runs under: repeatable property tests, figures without a screen."""
+
+from __future__ import annotations
+
+import os
+
+import hypothesis
+import numpy as np
+import pytest
+
+# Through the environment, so that programs started by a test draw without a screen as well.
+os.environ["MPLBACKEND"] = "Agg"
+
+hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("repeatable")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A fresh generator with a fixed seed: the same numbers whatever ran before."""
+    return np.random.default_rng(0)

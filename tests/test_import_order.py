@@ -1,0 +1,84 @@
+"""The import-order check passes on the package and fails on trees made to break it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import check_imports
+
+TOOL = Path(check_imports.__file__)
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A small package in good order; tests add one offending file."""
+    folder = tmp_path / "sumgp"
+    (folder / "constraints").mkdir(parents=True)
+    (folder / "__init__.py").write_text("from sumgp.estimator import ConstrainedGP\n")
+    (folder / "errors.py").write_text("import numpy\n")
+    (folder / "linalg.py").write_text("from sumgp import errors\nfrom sumgp.errors import DataError\n")
+    (folder / "constraints" / "__init__.py").write_text("from .linear import LinearConstraint\n")
+    (folder / "constraints" / "linear.py").write_text("import sumgp.linalg as la\nfrom ..errors import DataError\n")
+    (folder / "constraints" / "sums.py").write_text("from sumgp.constraints.linear import LinearConstraint\n")
+    (folder / "estimator.py").write_text("from sumgp.constraints import LinearConstraint\n")
+    return folder
+
+
+def run(package: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(TOOL), str(package)], capture_output=True, text=True, check=False)
+
+
+def test_the_package_is_in_order() -> None:
+    folder = TOOL.parent.parent / "src" / "sumgp"
+    assert [str(o) for o in check_imports.offences(folder)] == []
+    assert check_imports.unplaced(folder) == []
+
+
+def test_a_tree_in_order_passes(package: Path) -> None:
+    result = run(package)
+    assert (result.returncode, result.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "imported"),
+    [
+        ("from sumgp.estimator import ConstrainedGP\n", 1, "sumgp.estimator"),
+        ("import numpy\nimport sumgp.estimator\n", 2, "sumgp.estimator"),
+        ("import sumgp.estimator as e\n", 1, "sumgp.estimator"),
+        ("from ..estimator import ConstrainedGP\n", 1, "sumgp.estimator"),
+        ("from .. import estimator\n", 1, "sumgp.estimator"),
+        ("from sumgp import estimator\n", 1, "sumgp.estimator"),
+        ("def late():\n    from sumgp.estimator import ConstrainedGP\n", 2, "sumgp.estimator"),
+        ("from sumgp import ConstrainedGP\n", 1, "sumgp"),
+        ("import sumgp\n", 1, "sumgp"),
+        ("from sumgp.unheard_of import thing\n", 1, "sumgp.unheard_of"),
+    ],
+)
+def test_an_import_down_the_list_fails(package: Path, source: str, line: int, imported: str) -> None:
+    file = package / "constraints" / "bad.py"
+    file.write_text(source)
+    result = run(package)
+    assert result.returncode == 1
+    assert result.stdout == f"{file}:{line} sumgp.constraints imports {imported}\n"
+
+
+def test_a_part_without_a_place_fails(package: Path) -> None:
+    (package / "extras.py").write_text("import numpy\n")
+    result = run(package)
+    assert result.returncode == 1
+    assert "extras.py: has no place" in result.stdout
+
+
+def test_a_folder_that_is_no_package_is_refused(tmp_path: Path) -> None:
+    result = run(tmp_path)
+    assert result.returncode == 2
+    assert "no __init__.py" in result.stdout
+
+
+def test_other_packages_of_similar_name_do_not_count(package: Path) -> None:
+    (package / "errors.py").write_text("import sumgp_extras.cli\nfrom sumgpx import cli\n")
+    assert check_imports.offences(package) == []
