@@ -1,0 +1,212 @@
+"""Running experiments: every (data set, method) pair once, in any number of processes, with the same numbers."""
+
+from __future__ import annotations
+
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from sumgp import metrics
+from sumgp.errors import SumGPError
+from sumgp.experiments.methods import Method, Settings
+from sumgp.experiments.problem import Cell, Dataset, Problem
+from sumgp.experiments.records import FAILED, Key, Record, RecordFile
+
+LEVEL = 0.95
+# What a fit may end with; a run of many hours must outlive all of these and report them.
+FIT_FAILURES = (
+    SumGPError, ArithmeticError, AttributeError, ImportError, LookupError, MemoryError, RuntimeError, TypeError, ValueError
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Task:
+    """One method on one data set."""
+
+    problem: Problem
+    cell: Cell
+    seed: int
+    method: Method
+    uncertainty: str = "integrated"
+
+    @property
+    def key(self) -> Key:
+        """The key of the record this task will give."""
+        return (
+            self.problem.name, self.cell.noise, self.cell.missing, self.seed, self.method.name, self.uncertainty, self.data
+        )  # fmt: skip
+
+    @property
+    def data(self) -> str:
+        """Kind of data, part of the key so that a simulated pendulum is never taken for the recorded one."""
+        return "real" if self.problem.name == "double_pendulum" and self.problem.comparable() else "simulated"
+
+
+def plan(
+    problems: Sequence[Problem],
+    methods_for: Callable[[Problem], Sequence[Method]],
+    seeds: Sequence[int],
+    uncertainty: str = "integrated",
+) -> list[Task]:
+    """All tasks, seed by seed, so that a run stopped early has touched every cell; unsuited methods are left out."""
+    tasks = []
+    for seed in seeds:
+        for problem in problems:
+            methods = [method for method in methods_for(problem) if method.suits(problem.name)]
+            tasks += [Task(problem, cell, seed, method, uncertainty) for cell in problem.cells for method in methods]
+    return tasks
+
+
+def run_task(task: Task) -> Record:
+    """Fit, predict and score; a fit that fails gives a record that says so."""
+    with warnings.catch_warnings(record=True) as caught, threadpool_limits(limits=1):
+        warnings.simplefilter("always")
+        try:
+            scores = _scores(task)
+        except FIT_FAILURES as error:
+            scores = {"status": f"{FAILED}: {type(error).__name__}: {error}"}
+    texts = sorted({f"{entry.category.__name__}: {entry.message}" for entry in caught})
+    return _record(task, scores, texts)
+
+
+def _record(task: Task, scores: dict[str, Any], texts: Sequence[str] = ()) -> Record:
+    return Record(
+        experiment=task.problem.name,
+        noise=task.cell.noise,
+        missing=task.cell.missing,
+        dataset=task.seed,
+        method=task.method.name,
+        uncertainty=task.uncertainty,
+        data=task.data,
+        warnings=list(texts),
+        version=_version(),
+        **scores,
+    )
+
+
+def _scores(task: Task) -> dict[str, Any]:
+    dataset = task.problem.dataset(task.cell, task.seed)
+    cpu_start, start = time.process_time(), time.perf_counter()
+    fitted = task.method.fit(dataset, Settings(task.uncertainty, task.seed))
+    fit_end = time.perf_counter()
+    posterior = fitted.predict(dataset.X_test)
+    mean, interval = np.asarray(posterior.mean), posterior.interval(LEVEL)
+    end, cpu_end = time.perf_counter(), time.process_time()
+    if not np.all(np.isfinite(mean)):
+        raise ValueError("the prediction is not finite")
+    return {
+        "status": fitted.status,
+        "fit_seconds": fit_end - start,
+        "predict_seconds": end - fit_end,
+        "cpu_seconds": cpu_end - cpu_start,
+        **dataset.violations(mean),
+        **_quality(dataset, posterior, mean, interval),
+    }
+
+
+def _quality(dataset: Dataset, posterior: Any, mean: np.ndarray, interval: tuple[np.ndarray, np.ndarray]) -> dict[str, Any]:
+    truth = dataset.F_test
+    # Measured test values scatter about the curve, so they are compared with the prediction of a measurement.
+    if dataset.truth_is_measured:
+        posterior = posterior.observed()
+        interval = posterior.interval(LEVEL)
+    coverages = metrics.coverage_at(posterior, truth)
+    return {
+        "rmse": metrics.rmse(mean, truth),
+        "rmse_norm": metrics.rmse_norm(mean, truth),
+        "coverage": metrics.coverage(*interval, truth),
+        "width": metrics.sharpness(*interval),
+        "nlpd": metrics.nlpd(posterior, truth),
+        "crps": metrics.crps(posterior, truth),
+        "coverages": {f"{level:g}": float(share) for level, share in zip(metrics.LEVELS, coverages, strict=True)},
+    }
+
+
+def run(
+    tasks: Sequence[Task],
+    file: RecordFile,
+    jobs: int = 1,
+    dask_address: str | None = None,
+    on_record: Callable[[Record], None] | None = None,
+    retry_failed: bool = False,
+) -> None:
+    """Do the tasks that have no record yet and append each record as it comes.
+
+    Stopped at any moment, even by kill -9, and started again, it goes on with what is left.
+    """
+    file.repair()
+    done = {record.key for record in file.read() if not (retry_failed and record.failed)}
+    todo = [task for task in tasks if task.key not in done]
+    results = _through_dask(todo, dask_address) if dask_address else _through_processes(todo, jobs)
+    for record in results:
+        file.append([record])
+        if on_record is not None:
+            on_record(record)
+
+
+def remaining(tasks: Sequence[Task], file: RecordFile) -> int:
+    """Number of tasks without a record."""
+    done = {record.key for record in file.read()}
+    return sum(task.key not in done for task in tasks)
+
+
+def _through_processes(tasks: Sequence[Task], jobs: int) -> Iterator[Record]:
+    left = {task.key: task for task in tasks}
+    while left:
+        pool = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs", max_nbytes=None)
+        try:
+            for record in pool(delayed(run_task)(task) for task in list(left.values())):
+                del left[record.key]
+                yield record
+        except BrokenProcessPool:
+            # One of the tasks under way killed its process (out of memory, say); each alone shows which.
+            for task in list(left.values())[: 2 * jobs]:
+                del left[task.key]
+                yield _alone(task)
+
+
+def _alone(task: Task) -> Record:
+    try:
+        return next(iter(Parallel(n_jobs=2, max_nbytes=None)([delayed(run_task)(task)])))
+    except BrokenProcessPool as error:
+        return _record(task, {"status": f"{FAILED}: the process died: {error}"})
+
+
+def _through_dask(tasks: Sequence[Task], address: str) -> Iterator[Record]:
+    try:
+        from distributed import Client, KilledWorker, as_completed
+    except ImportError as error:
+        raise SumGPError("dask: the package distributed is not installed; install sumgp with the extra 'dask'") from error
+    with Client(address) as client:
+        run_name = uuid.uuid4().hex
+        futures = {client.submit(run_task, t, key=f"sumgp-{run_name}-{i}", pure=False): t for i, t in enumerate(tasks)}
+        for future in as_completed(list(futures)):
+            task = futures.pop(future)
+            try:
+                # A result that was lost together with its worker is computed again by the scheduler.
+                record = future.result()
+            except KilledWorker as error:
+                record = _record(task, {"status": f"{FAILED}: the workers died: {error}"})
+            yield record
+
+
+def _version() -> str:
+    try:
+        return metadata.version("sumgp")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def records_path(out: Path) -> Path:
+    """Where the records of a run stand."""
+    return out / "records.jsonl"
