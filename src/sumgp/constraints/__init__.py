@@ -2,6 +2,7 @@
 
 from sumgp.constraints.base import Constraint, Unknown
 from sumgp.constraints.combine import AllOf, combine
+from sumgp.constraints.formula import FormulaConstraint, explain_law, parse_constraint
 from sumgp.constraints.functions import FunctionConstraint
 from sumgp.constraints.law import FunctionLaw, Law, SumLaw
 from sumgp.constraints.linear import LinearConstraint
@@ -10,6 +11,7 @@ from sumgp.constraints.sums import SumConstraint, Term
 __all__ = [
     "AllOf",
     "Constraint",
+    "FormulaConstraint",
     "FunctionConstraint",
     "FunctionLaw",
     "Law",
@@ -19,4 +21,6 @@ __all__ = [
     "Term",
     "Unknown",
     "combine",
+    "explain_law",
+    "parse_constraint",
 ]

@@ -60,8 +60,9 @@ def _stacked_sums(laws: Sequence[SumLaw]) -> SumLaw:
     def coefficients(x: np.ndarray) -> np.ndarray:
         result = np.zeros((len(x), starts[-1], len(columns)))
         for law, where, start in zip(laws, placed, starts, strict=False):
+            values = law.F(x)
             for term, column in enumerate(where):
-                result[:, start : start + law.n_rows, column] += law.F(x)[:, :, term]
+                result[:, start : start + law.n_rows, column] += values[:, :, term]
         return result
 
     def total(x: np.ndarray) -> np.ndarray:
@@ -74,6 +75,7 @@ def _stacked_sums(laws: Sequence[SumLaw]) -> SumLaw:
         columns=tuple(columns),
         coefficients=coefficients(probe)[0] if constant_f else coefficients,
         total=total(probe)[0] if constant_s else total,
+        notes=tuple(note for law in laws for note in (law.notes or ((),) * law.n_rows)),
         **_shared(laws),
     )
 
@@ -85,6 +87,7 @@ def _stacked_functions(laws: Sequence[Law]) -> FunctionLaw:
         magnitude_function=lambda f, x: np.concatenate([law.magnitude(f, x) for law in laws], axis=1),
         relax=lambda scale: _stacked_functions([law.relaxed(scale) for law in laws]),
         mentions=np.any([law.involved() for law in laws], axis=0),
+        notes=tuple(law.explain_row(row) for law in laws for row in range(law.n_rows)),
         **_shared(laws),
     )
 
@@ -129,6 +132,7 @@ def _widened(law: Law, unknowns: tuple[str, ...], extras: tuple[str, ...]) -> La
         labels=law.labels,
         noise=law.noise,
         where=wheres,
+        notes=law.notes,
         extra_columns=extras,
         residual_function=lambda f, x: law.residual(f[:, old], narrow(x)),
         jacobian_function=jacobian,

@@ -28,6 +28,10 @@ class Law(ABC):
     noise: np.ndarray  # (R,) standard deviation up to which a row holds; 0 = exactly
     where: tuple[ArrayFunction | None, ...] = ()  # per row: x -> (n,) bool, None = everywhere
     extra_columns: tuple[str, ...] = ()  # columns of the data that the law needs besides the inputs
+    notes: tuple[tuple[str, ...], ...] = ()  # per row: lines that explain it in more detail than the law can by itself
+
+    def __str__(self) -> str:
+        return self.explain()
 
     @property
     def n_rows(self) -> int:
@@ -76,6 +80,10 @@ class Law(ABC):
         return tuple(name for name, u in zip(self.outputs, used, strict=False) if not u)
 
     @abstractmethod
+    def explain_row(self, row: int) -> tuple[str, ...]:
+        """Lines about one row: its notes, or else what the law knows of its terms."""
+
+    @abstractmethod
     def involved(self) -> np.ndarray:
         """(C,) truth of whether any row depends on a column."""
 
@@ -102,7 +110,7 @@ class SumLaw(Law):
         """True if F does not depend on x and every row holds everywhere."""
         return isinstance(self.coefficients, np.ndarray) and all(w is None for w in self.where)
 
-    def F(self, x: np.ndarray) -> np.ndarray:  # noqa: N802 - the paper's name
+    def F(self, x: np.ndarray) -> np.ndarray:
         """(n, R, M) coefficients at x."""
         if isinstance(self.coefficients, np.ndarray):
             return np.broadcast_to(self.coefficients, (len(x), *self.coefficients.shape))
@@ -115,7 +123,7 @@ class SumLaw(Law):
             )
         return values
 
-    def S(self, x: np.ndarray) -> np.ndarray:  # noqa: N802 - the paper's name
+    def S(self, x: np.ndarray) -> np.ndarray:
         """(n, R) right side at x."""
         if isinstance(self.total, np.ndarray):
             return np.broadcast_to(self.total, (len(x), self.n_rows))
@@ -168,16 +176,9 @@ class SumLaw(Law):
         kind = "linear" if self.is_linear else "sum of transformed outputs"
         constant = isinstance(self.coefficients, np.ndarray)
         lines = [f"kind: {kind}, {self.n_rows} row(s), {'constant' if constant else 'input-dependent'} coefficients"]
-        names = self.outputs + self.unknowns
         for row, label in enumerate(self.labels):
             lines.append(f"row {row + 1}: {label}")
-            for term, (column, transform) in enumerate(self.columns):
-                if constant and self.coefficients[row, term] == 0:  # type: ignore[index]
-                    continue
-                factor = f"{self.coefficients[row, term]:g}" if constant else "a(x)"  # type: ignore[index]
-                lines.append(f"  {factor} * {transform.label(names[column])}: {transform.describe()}")
-            total = f"{self.total[row]:g}" if isinstance(self.total, np.ndarray) else "S(x), varies with the inputs"
-            lines.append(f"  total: {total}")
+            lines += [f"  {line}" for line in self.explain_row(row)]
             if self.noise[row] > 0:
                 lines.append(f"  holds up to a standard deviation of {self.noise[row]:g}")
         if self.unknowns:
@@ -185,6 +186,19 @@ class SumLaw(Law):
         outside = self.outputs_outside()
         lines.append("outputs outside the law: " + (", ".join(outside) if outside else "none"))
         return "\n".join(lines)
+
+    def explain_row(self, row: int) -> tuple[str, ...]:
+        if self.notes and self.notes[row]:
+            return self.notes[row]
+        names = self.outputs + self.unknowns
+        lines = []
+        for term, (column, transform) in enumerate(self.columns):
+            factor = f"{self.coefficients[row, term]:g}" if isinstance(self.coefficients, np.ndarray) else "a(x)"
+            if factor != "0":
+                described = transform.describe() if column < len(self.outputs) else "constant to be estimated"
+                lines.append(f"{factor} * {transform.label(names[column])}: {described}")
+        total = f"{self.total[row]:g}" if isinstance(self.total, np.ndarray) else "S(x), varies with the inputs"
+        return (*lines, f"total: {total}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,12 +249,16 @@ class FunctionLaw(Law):
 
     def explain(self) -> str:
         lines = [f"kind: general function of the outputs, {self.n_rows} row(s)"]
-        lines += [f"row {row + 1}: {label}" for row, label in enumerate(self.labels)]
+        for row, label in enumerate(self.labels):
+            lines += [f"row {row + 1}: {label}", *(f"  {line}" for line in self.explain_row(row))]
         if self.unknowns:
             lines.append("estimated constants: " + ", ".join(self.unknowns))
         outside = self.outputs_outside()
         lines.append("outputs outside the law: " + (", ".join(outside) if outside else "none"))
         return "\n".join(lines)
+
+    def explain_row(self, row: int) -> tuple[str, ...]:
+        return self.notes[row] if self.notes else ()
 
 
 def numerical_jacobian(

@@ -24,8 +24,8 @@ class LinearConstraint(Constraint):
 
     def __init__(
         self,
-        F: Any,  # noqa: N803 - the paper's name
-        S: Any = 0.0,  # noqa: N803 - the paper's name
+        F: Any,
+        S: Any = 0.0,
         *,
         noise: float | Sequence[float] = 0.0,
         where: Callable[[np.ndarray], np.ndarray] | None = None,
@@ -84,7 +84,7 @@ class LinearConstraint(Constraint):
         return coefficients, coefficients(np.zeros((1, n_inputs))).shape[1]
 
 
-def _coefficient_array(F: Any, n_outputs: int) -> np.ndarray:  # noqa: N803
+def _coefficient_array(F: Any, n_outputs: int) -> np.ndarray:
     try:
         matrix = np.atleast_2d(np.asarray(F, dtype=float))
     except (TypeError, ValueError) as error:
@@ -102,7 +102,7 @@ def _coefficient_array(F: Any, n_outputs: int) -> np.ndarray:  # noqa: N803
     return matrix
 
 
-def _total_array(S: Any, n_rows: int) -> np.ndarray:  # noqa: N803
+def _total_array(S: Any, n_rows: int) -> np.ndarray:
     total = np.atleast_1d(np.asarray(S, dtype=float))
     if total.shape == (1,):
         total = np.repeat(total, n_rows)

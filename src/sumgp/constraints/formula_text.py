@@ -1,0 +1,59 @@
+"""Expressions back to readable text, numbers with six digits."""
+
+from __future__ import annotations
+
+import sympy
+
+from sumgp.constraints.formula_algebra import as_float
+
+_SUM, _PRODUCT, _POWER, _ATOM = range(4)
+
+
+def shown(expression: sympy.Expr) -> str:
+    """The expression as one would type it, e.g. ``0.5*exp(-t)*z**2``."""
+    return _text(expression)[0]
+
+
+def ordered_terms(expression: sympy.Expr) -> list[sympy.Expr]:
+    """The additive terms, numbers last."""
+    return sorted(sympy.Add.make_args(expression), key=lambda term: (not term.free_symbols, term.sort_key()))
+
+
+def _text(expression: sympy.Expr) -> tuple[str, int]:
+    """Text and how tightly its outermost operation binds."""
+    if expression.is_Rational:
+        text = f"{as_float(expression):g}"
+        return text, _SUM if text.startswith("-") else _ATOM
+    if expression.is_Symbol:
+        plain = expression.name.isidentifier()
+        return (expression.name if plain else f"`{expression.name}`"), _ATOM
+    if expression.is_Add:
+        return " + ".join(shown(term) for term in ordered_terms(expression)).replace("+ -", "- "), _SUM
+    if expression.is_Mul:
+        return _product(expression)
+    if expression.is_Pow:
+        base, exponent = expression.args
+        if exponent < 0:
+            return "1/" + _bracketed(sympy.Pow(base, -exponent), _POWER), _PRODUCT
+        return f"{_bracketed(base, _ATOM)}**{exponent}", _POWER
+    arguments = [shown(argument) for argument in expression.args]
+    if type(expression).__name__ == "power":
+        return f"{_bracketed(expression.args[0], _ATOM)}**{_bracketed(expression.args[1], _ATOM)}", _POWER
+    return f"{type(expression).__name__}({', '.join(arguments)})", _ATOM
+
+
+def _product(expression: sympy.Expr) -> tuple[str, int]:
+    number, rest = expression.as_coeff_Mul()
+    factors = sympy.Mul.make_args(rest)
+    above = [f for f in factors if not (f.is_Pow and f.exp < 0)]
+    below = [sympy.Pow(f.base, -f.exp) for f in factors if f.is_Pow and f.exp < 0]
+    size = abs(as_float(number))
+    lead = [f"{size:g}"] if size != 1 or not above else []
+    text = "*".join([*lead, *(_bracketed(f, _POWER) for f in above)])
+    text += "".join("/" + _bracketed(f, _POWER) for f in below)
+    return ("-" + text, _SUM) if number < 0 else (text, _PRODUCT)
+
+
+def _bracketed(expression: sympy.Expr, at_least: int) -> str:
+    text, binding = _text(expression)
+    return text if binding >= at_least else f"({text})"
