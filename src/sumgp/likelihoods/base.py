@@ -73,6 +73,11 @@ class Likelihood(ABC):
         """(n,) truth of whether an observation is used; false where h(y) is needed and does not exist."""
 
     @property
+    def kinks(self) -> np.ndarray:
+        """(n, k) latent values near which a term is not smooth, NaN where there are fewer: where quadrature is split."""
+        return np.empty((self.size, 0))
+
+    @property
     def size(self) -> int:
         """Number of observations n."""
         return len(self.noise)

@@ -77,6 +77,10 @@ class LinkedLikelihood(Likelihood):
         return np.isfinite(self.transform.value(self.y)) if self.of_transformed else np.ones(len(self.y), dtype=bool)
 
     @cached_property
+    def kinks(self) -> np.ndarray:  # type: ignore[override]
+        return self._link.kinks(self.transform.branch_of(self.reference))
+
+    @cached_property
     def _log_jacobian(self) -> np.ndarray:
         if not self.of_transformed:
             return np.zeros(len(self.y))

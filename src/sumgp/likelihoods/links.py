@@ -36,6 +36,10 @@ class Link(ABC):
     def evaluate(self, u: np.ndarray, sd: np.ndarray, branch: np.ndarray) -> LinkTerms:
         """g(u) on the given branch; ``sd`` and ``branch`` broadcast with u."""
 
+    @abstractmethod
+    def kinks(self, branch: np.ndarray) -> np.ndarray:
+        """(n, k) latent values around which g bends sharply, for branch numbers (n,)."""
+
 
 def link_of(transform: Transform, scale: float) -> Link:
     """The link of a transform; ``scale`` is the typical size of the transformed values."""
@@ -85,6 +89,9 @@ class RootLink(Link):
             sign * root.value, sign * root.first, sign * root.second, rate * root.noise, rate * root.first_noise
         )
 
+    def kinks(self, branch: np.ndarray) -> np.ndarray:
+        return np.zeros((len(branch), 1 if self.exponent > 1 else 0))
+
 
 @dataclass(frozen=True)
 class ArcSineLink(Link):
@@ -105,6 +112,9 @@ class ArcSineLink(Link):
         return LinkTerms(
             start + sign * arc.value, sign * arc.first, sign * arc.second, sign * arc.noise, sign * arc.first_noise
         )
+
+    def kinks(self, branch: np.ndarray) -> np.ndarray:
+        return np.tile([-1.0, 1.0], (len(branch), 1))
 
 
 def _smooth_arcsine(u: np.ndarray, sd: np.ndarray) -> LinkTerms:
@@ -140,6 +150,9 @@ class ExponentialLink(Link):
         slope, zero = np.exp(inside), np.zeros(u.shape)
         return LinkTerms(slope * (1.0 + u - inside), slope, np.where(inside == u, slope, 0.0), zero, zero)
 
+    def kinks(self, branch: np.ndarray) -> np.ndarray:
+        return np.empty((len(branch), 0))
+
 
 @dataclass(frozen=True)
 class InverseLink(Link):
@@ -150,10 +163,7 @@ class InverseLink(Link):
 
     def evaluate(self, u: np.ndarray, sd: np.ndarray, branch: np.ndarray) -> LinkTerms:
         branch = np.broadcast_to(branch, u.shape)
-        lower, upper = np.full(u.shape, -np.inf), np.full(u.shape, np.inf)
-        for number in np.unique(branch):
-            lo, hi = self._image(int(number))
-            lower[branch == number], upper[branch == number] = lo + self.margin, hi - self.margin
+        lower, upper = self._edges(branch)
         inside = np.clip(u, lower, upper)
         with np.errstate(over="ignore"):
             f = self.transform.inverse(inside, branch)
@@ -161,6 +171,20 @@ class InverseLink(Link):
             bend = -self.transform.second_derivative(f) * slope**3
         zero = np.zeros(u.shape)
         return LinkTerms(f + slope * (u - inside), slope, np.where(inside == u, bend, 0.0), zero, zero)
+
+    def kinks(self, branch: np.ndarray) -> np.ndarray:
+        edges = np.stack(self._edges(branch), axis=1)
+        # The poles of a tangent come out as huge numbers; no marginal reaches them.
+        within = np.abs(edges) < 1e12
+        return np.where(within, edges, np.nan)[:, within.any(axis=0)]
+
+    def _edges(self, branch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the tangents begin, each of the shape of ``branch``; infinite where the image has no end."""
+        lower, upper = np.full(branch.shape, -np.inf), np.full(branch.shape, np.inf)
+        for number in np.unique(branch):
+            lo, hi = self._image(int(number))
+            lower[branch == number], upper[branch == number] = lo + self.margin, hi - self.margin
+        return lower, upper
 
     def _image(self, branch: int) -> tuple[float, float]:
         """Values of h between the ends of a branch."""

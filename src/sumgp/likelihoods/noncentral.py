@@ -30,6 +30,10 @@ class NoncentralSquare(Likelihood):
     def active(self) -> np.ndarray:
         return np.ones(len(self.y), dtype=bool)
 
+    @property
+    def kinks(self) -> np.ndarray:
+        return np.zeros((len(self.y), 1))
+
     def terms(self, u: np.ndarray) -> Terms:
         square, variance = column(self.y**2, u), column(self.noise**2, u)
         inside = np.maximum(u, 0.0)

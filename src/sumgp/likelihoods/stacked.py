@@ -40,6 +40,13 @@ class StackedLikelihood(Likelihood):
     def active(self) -> np.ndarray:
         return self._gathered([part.active for part in self.parts])
 
+    @cached_property
+    def kinks(self) -> np.ndarray:  # type: ignore[override]
+        pieces = [part.kinks for part in self.parts]
+        most = max(piece.shape[1] for piece in pieces)
+        padding = [((0, 0), (0, most - piece.shape[1])) for piece in pieces]
+        return self._gathered([np.pad(p, pad, constant_values=np.nan) for p, pad in zip(pieces, padding, strict=True)])
+
     def terms(self, u: np.ndarray) -> Terms:
         pieces = [part.terms(u[where]) for part, where in zip(self.parts, self.positions, strict=True)]
         return Terms(*(self._gathered([getattr(p, field.name) for p in pieces]) for field in fields(Terms)))

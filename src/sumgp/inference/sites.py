@@ -1,0 +1,195 @@
+"""Gaussian sites: every engine replaces each likelihood term by N(target_i | u_i, variance_i); the rest is regression.
+
+Shapes: n latent values u ~ N(m, K) with K (n, n) positive semidefinite, possibly singular (a linear law conditioned
+on), one likelihood term each. K is never inverted: all goes through B = I + W^1/2 K W^1/2 with W the site precisions.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sumgp.errors import SumGPWarning
+from sumgp.likelihoods import Likelihood
+from sumgp.likelihoods.base import NoisySites
+from sumgp.linalg import cholesky, solve_cholesky, solve_lower
+
+# Site precisions stay above this share of the prior's own, so that every site has a target and a positive variance.
+PRECISION_FLOOR = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class SitePosterior:
+    """Exact regression on sites: mean = m + K alpha, cov = K - K R K with R = (K + W^-1)^-1, alpha = R (t - m)."""
+
+    targets: np.ndarray
+    precisions: np.ndarray
+    mean: np.ndarray
+    cov: np.ndarray
+    alpha: np.ndarray
+    R: np.ndarray
+    log_det: float  # log |B| = log |I + K W|
+    misfit: float  # (t - m)^T R (t - m)
+
+    @property
+    def log_density(self) -> float:
+        """log N(targets | m, K + W^-1) over the sites in use."""
+        used = self.precisions[self.precisions > 0]
+        return float(0.5 * np.sum(np.log(used / (2.0 * np.pi))) - 0.5 * self.log_det - 0.5 * self.misfit)
+
+    @property
+    def variance(self) -> np.ndarray:
+        """(n,) marginal variances, not below round-off of the prior's size."""
+        diagonal = np.diagonal(self.cov)
+        return np.maximum(diagonal, 1e-16 * float(np.max(diagonal, initial=1e-300)) + 1e-300)
+
+
+def regress(prior_mean: np.ndarray, prior_cov: np.ndarray, targets: np.ndarray, precisions: np.ndarray) -> SitePosterior:
+    """Posterior of N(m, K) given sites; precision 0 = no information. Raises NumericalError on NaN."""
+    root = np.sqrt(precisions)
+    factor = cholesky(np.eye(len(root)) + root[:, None] * prior_cov * root, "site")
+    residual = targets - prior_mean
+    alpha = root * solve_cholesky(factor, root * residual)
+    half = solve_lower(factor, root[:, None] * prior_cov)
+    weighted = solve_lower(factor, np.diag(root))
+    return SitePosterior(
+        targets=targets,
+        precisions=precisions,
+        mean=prior_mean + prior_cov @ alpha,
+        cov=prior_cov - half.T @ half,
+        alpha=alpha,
+        R=weighted.T @ weighted,
+        log_det=2.0 * float(np.sum(np.log(np.diagonal(factor)))),
+        misfit=float(residual @ alpha),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceGradient:
+    """Derivatives of an engine's objective, to be chained to any hyperparameters.
+
+    ``prior_cov`` (n, n) is symmetric: dE = sum_ij prior_cov_ij dK_ij. ``log_noise`` (n,) is by the logarithm of each
+    observation's noise standard deviation.
+    """
+
+    prior_mean: np.ndarray
+    prior_cov: np.ndarray
+    log_noise: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class SiteResult:
+    """What an engine found: sites, the posterior they give, and the engine's approximation of log p(y).
+
+    ``variances`` inf marks observations that were not used. ``status`` is in words; ``engine`` is the one whose sites
+    and objective these are, which differs from the one asked if that one failed.
+    """
+
+    targets: np.ndarray
+    variances: np.ndarray
+    mean: np.ndarray
+    cov: np.ndarray
+    evidence: float
+    status: str
+    n_steps: int
+    engine: Engine
+    posterior: SitePosterior
+
+
+class Engine(ABC):
+    """A way to find sites. Fields are its settings; it holds no data."""
+
+    @abstractmethod
+    def infer(
+        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None = None
+    ) -> SiteResult:
+        """Sites for u ~ N(m (n,), K (n, n)) under the likelihood; ``start`` = a result for similar hyperparameters."""
+
+    @abstractmethod
+    def own_gradient(
+        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, result: SiteResult
+    ) -> EvidenceGradient:
+        """Gradient of the evidence of a result that this engine found."""
+
+    def gradient(
+        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, result: SiteResult
+    ) -> EvidenceGradient:
+        """Gradient of ``result.evidence``, by the engine that found it."""
+        return result.engine.own_gradient(prior_mean, prior_cov, likelihood, result)
+
+
+def finished(posterior: SitePosterior, evidence: float, status: str, n_steps: int, engine: Engine) -> SiteResult:
+    """Gather an engine's outcome."""
+    precisions = posterior.precisions
+    variances = np.where(precisions > 0, 1.0 / np.where(precisions > 0, precisions, 1.0), np.inf)
+    return SiteResult(
+        posterior.targets, variances, posterior.mean, posterior.cov, evidence, status, n_steps, engine, posterior
+    )
+
+
+def fall_back(engine: Engine, other: Engine, reason: str, result: SiteResult) -> SiteResult:
+    """Hand on another engine's result, with a warning that names the reason."""
+    names = type(engine).__name__, type(other).__name__
+    warnings.warn(f"{names[0]}: {reason}; the result is that of {names[1]}", SumGPWarning, stacklevel=3)
+    return replace(result, status=f"fell back to {names[1]}: {reason}")
+
+
+def start_posterior(
+    prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None
+) -> SitePosterior:
+    """Regression on the sites of ``start``, or on matched moments, which hold for every transform."""
+    if start is not None:
+        return regress(prior_mean, prior_cov, start.targets, 1.0 / start.variances)
+    sites = likelihood.moment_sites()
+    return regress(prior_mean, prior_cov, sites.targets, 1.0 / sites.variances)
+
+
+def precision_floor(prior_cov: np.ndarray) -> float:
+    """Smallest precision a site may take."""
+    return PRECISION_FLOOR / max(float(np.mean(np.diagonal(prior_cov))), 1e-300)
+
+
+def damped_sites(
+    posterior: SitePosterior, natural: np.ndarray, precisions: np.ndarray, damping: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Targets and precisions a share ``damping`` of the way to the wanted precision x target and precision (n,)."""
+    old = posterior.precisions * posterior.targets
+    natural = old + damping * (natural - old)
+    precisions = posterior.precisions + damping * (precisions - posterior.precisions)
+    used = precisions > 0
+    return np.where(used, natural / np.where(used, precisions, 1.0), 0.0), precisions
+
+
+def largest_change(before: SitePosterior, after: SitePosterior) -> float:
+    """Largest change of a marginal's mean or sd, in posterior sds."""
+    sd, new_sd = np.sqrt(before.variance), np.sqrt(after.variance)
+    return float(np.max(np.maximum(np.abs(after.mean - before.mean), np.abs(new_sd - sd)) / sd))
+
+
+def gradient_at_fixed_sites(
+    prior_cov: np.ndarray, posterior: SitePosterior, by_mean: np.ndarray, by_variance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """d/dm (n,) and d/dK (n, n) of log N(t | m, K + W^-1) + a function of the marginals, the sites held.
+
+    ``by_mean`` and ``by_variance`` (n,) are that function's derivatives by the posterior means and marginal variances,
+    which move as d mean = A (dK alpha + dm), d cov = A dK A^T with A = I - K R = (I + K W)^-1.
+    """
+    alpha = posterior.alpha
+    A = np.eye(len(alpha)) - prior_cov @ posterior.R
+    pulled = A.T @ by_mean
+    by_cov = 0.5 * (np.outer(alpha, alpha) - posterior.R + np.outer(pulled, alpha) + np.outer(alpha, pulled))
+    return alpha + pulled, by_cov + A.T @ (by_variance[:, None] * A)
+
+
+def noisy_site_gradient(posterior: SitePosterior, sites: NoisySites) -> EvidenceGradient:
+    """Gradient of log N(t | m, K + W^-1) where targets and variances are explicit functions of the noise."""
+    alpha, R = posterior.alpha, posterior.R
+    by_variance = 0.5 * (alpha**2 - np.diagonal(R))
+    return EvidenceGradient(
+        prior_mean=alpha,
+        prior_cov=0.5 * (np.outer(alpha, alpha) - R),
+        log_noise=by_variance * sites.variances_noise - alpha * sites.targets_noise,
+    )
