@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -100,8 +101,7 @@ class GramMethod(Method):
     constrained: bool
 
     def fit(self, dataset: Dataset, settings: Settings) -> Fitted:
-        from sumgp.strategies import gram
-
+        gram = importlib.import_module("sumgp.strategies.gram")
         fitted = gram.fit_gram(dataset, self.constrained, settings.uncertainty, settings.random_state)
         return Fitted(fitted.posterior, str(fitted.status))
 
@@ -141,6 +141,13 @@ def all_methods() -> dict[str, Method]:
         EstimatorMethod("linearized+lengths", "Linearized", further_laws=True),
     )
     return {method.name: method for method in methods}
+
+
+def order(name: str) -> tuple[int, str]:
+    """Sorting key: the order of ``all_methods``, then unknown names; a setting in parentheses is ignored first."""
+    names = list(all_methods())
+    bare = name.split(" (")[0]
+    return (names.index(bare) if bare in names else len(names), name)
 
 
 def method_named(name: str) -> Method:
