@@ -174,7 +174,9 @@ def _exponent(expression: sympy.Expr) -> float | None:
         return float(int(expression.exp))
     if type(expression) is FUNCTIONS["sqrt"]:
         return 0.5
-    return as_float(expression.args[1]) if type(expression) is FUNCTIONS["power"] else None
+    if type(expression) is FUNCTIONS["power"] and expression.args[1].is_Rational:
+        return as_float(expression.args[1])
+    return None
 
 
 def _number(expression: sympy.Rational) -> np.float64:

@@ -69,9 +69,8 @@ class Interval:
     def mapped(self, function: Callable[[float], float], decreasing: bool = False) -> Interval:
         """Image under a monotone function."""
         low, high = _at(function, self.low), _at(function, self.high)
-        if decreasing:
-            return Interval(high, low, self.high_open, self.low_open)
-        return Interval(low, high, self.low_open, self.high_open)
+        low_open, high_open = self.low_open or math.isinf(low), self.high_open or math.isinf(high)
+        return Interval(high, low, high_open, low_open) if decreasing else Interval(low, high, low_open, high_open)
 
     def _ends(self) -> tuple[tuple[float, bool], tuple[float, bool]]:
         return (self.low, self.low_open), (self.high, self.high_open)

@@ -91,16 +91,24 @@ def read_constants(constants: Mapping[str, object] | None) -> dict[str, Constant
             checked[name] = UNKNOWN
         elif isinstance(value, str) and value:
             checked[name] = value
-        elif (
-            isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool) and np.isfinite(value)
-        ):
-            checked[name] = float(value)
+        elif (number := _finite_number(value)) is not None:
+            checked[name] = number
         elif callable(value):
             checked[name] = value
         else:
             remedy = 'give a finite number, "unknown", the name of a data column, or a function of X'
             raise ConstraintError(worded(f"constants[{name!r}]", "a constant", repr(value)[:60], remedy))
     return checked
+
+
+def _finite_number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if abs(number) < 1e300 else None
 
 
 def read_names(outputs: Sequence[str], inputs: Sequence[str], constants: Mapping[str, Constant]) -> Names:

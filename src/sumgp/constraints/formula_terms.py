@@ -67,26 +67,26 @@ def without_even_roots(expression: sympy.Expr) -> sympy.Expr:
 
 def multiplied_out(expression: sympy.Expr) -> sympy.Expr:
     """Expand products and whole powers of sums, unless that would give more than MAX_TERMS terms."""
-    if _term_count(expression) > MAX_TERMS:
+    if sum(_term_counts(expression)) > MAX_TERMS:
         return expression
     return sympy.expand(expression, mul=True, multinomial=True, power_base=False, power_exp=False, log=False, basic=False)
 
 
-def _term_count(expression: sympy.Expr) -> float:
-    """Upper bound of the number of terms after expansion, of the expression or of any of its parts; may be infinite."""
+def _term_counts(expression: sympy.Expr) -> tuple[float, float]:
+    """Upper bounds of the number of terms after expansion: of the expression, and of all arguments of functions in it."""
     if not expression.args:
-        return 1
-    inner = [_term_count(argument) for argument in expression.args]
-    if max(inner) > MAX_TERMS:
-        return math.inf
+        return 1, 0
+    counts, inside = zip(*(_term_counts(argument) for argument in expression.args), strict=True)
+    if max(counts) > MAX_TERMS:
+        return math.inf, 0
     if expression.is_Add:
-        return sum(inner)
+        return sum(counts), sum(inside)
     if expression.is_Mul:
-        return math.prod(inner)
+        return math.prod(counts), sum(inside)
     if expression.is_Pow:
         power = abs(int(expression.exp))
-        return math.comb(int(inner[0]) + power - 1, power)
-    return 1
+        return math.comb(int(counts[0]) + power - 1, power), inside[0]
+    return 1, sum(counts) + sum(inside)
 
 
 def read_sum(expanded: sympy.Expr, unknown: Sequence[sympy.Symbol]) -> Reading | None:

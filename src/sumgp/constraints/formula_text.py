@@ -36,10 +36,9 @@ def _text(expression: sympy.Expr) -> tuple[str, int]:
         if exponent < 0:
             return "1/" + _bracketed(sympy.Pow(base, -exponent), _POWER), _PRODUCT
         return f"{_bracketed(base, _ATOM)}**{exponent}", _POWER
-    arguments = [shown(argument) for argument in expression.args]
     if type(expression).__name__ == "power":
         return f"{_bracketed(expression.args[0], _ATOM)}**{_bracketed(expression.args[1], _ATOM)}", _POWER
-    return f"{type(expression).__name__}({', '.join(arguments)})", _ATOM
+    return f"{type(expression).__name__}({shown(expression.args[0])})", _ATOM
 
 
 def _product(expression: sympy.Expr) -> tuple[str, int]:

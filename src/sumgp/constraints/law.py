@@ -48,7 +48,13 @@ class Law(ABC):
         mask = np.ones((len(x), self.n_rows), dtype=bool)
         for row, where in enumerate(self.where):
             if where is not None:
-                mask[:, row] = np.asarray(where(x), dtype=bool).reshape(len(x))
+                held = np.asarray(where(x), dtype=bool)
+                if held.size != len(x):
+                    raise ConstraintError(
+                        f"where: expected {len(x)} truth values from the function of X, got shape {held.shape}; "
+                        "return one per row of X"
+                    )
+                mask[:, row] = held.reshape(len(x))
         return mask
 
     @abstractmethod

@@ -103,7 +103,10 @@ def _coefficient_array(F: Any, n_outputs: int) -> np.ndarray:
 
 
 def _total_array(S: Any, n_rows: int) -> np.ndarray:
-    total = np.atleast_1d(np.asarray(S, dtype=float))
+    try:
+        total = np.atleast_1d(np.asarray(S, dtype=float))
+    except (TypeError, ValueError) as error:
+        raise ConstraintError(f"S: expected numbers, got {S!r}; give the total of each row, or Unknown()") from error
     if total.shape == (1,):
         total = np.repeat(total, n_rows)
     if total.shape != (n_rows,) or not np.all(np.isfinite(total)):
@@ -116,7 +119,12 @@ def _total_array(S: Any, n_rows: int) -> np.ndarray:
 
 def noise_array(noise: float | Sequence[float], n_rows: int) -> np.ndarray:
     """(R,) standard deviations of the law's own error."""
-    values = np.broadcast_to(np.asarray(noise, dtype=float), (n_rows,)).copy()
+    try:
+        values = np.broadcast_to(np.asarray(noise, dtype=float), (n_rows,)).copy()
+    except (TypeError, ValueError) as error:
+        raise ConstraintError(
+            f"noise: expected one number or {n_rows}, one per row, got {noise!r}; 0 means exact"
+        ) from error
     if np.any(values < 0) or not np.all(np.isfinite(values)):
         raise ConstraintError(f"noise: expected standard deviations of zero or more, got {noise!r}; 0 means an exact law")
     return values

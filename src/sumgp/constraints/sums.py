@@ -97,13 +97,16 @@ def _position(output: str | int, outputs: Sequence[str]) -> int:
         if output not in outputs:
             raise ConstraintError(f"Term: expected one of the outputs {list(outputs)}, got {output!r}; check the spelling")
         return list(outputs).index(output)
-    if not 0 <= output < len(outputs):
+    if output != int(output) or not 0 <= output < len(outputs):
         raise ConstraintError(f"Term: expected an output number from 0 to {len(outputs) - 1}, got {output}; count from 0")
     return int(output)
 
 
 def _finite(value: Any, argument: str) -> float:
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
     if not np.isfinite(number):
         raise ConstraintError(f"{argument}: expected a finite number, got {value!r}; give its value in the outputs' units")
     return number
