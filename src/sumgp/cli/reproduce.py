@@ -17,7 +17,7 @@ from sumgp.experiments import Problem, all_problems
 from sumgp.experiments.methods import Method, all_methods, method_named
 from sumgp.experiments.pendulum_data import FOLDER, download_recordings, find_recordings, warn_if_altered
 from sumgp.experiments.records import Record, RecordFile
-from sumgp.experiments.runner import Task, plan, records_path, remaining, run
+from sumgp.experiments.runner import Task, plan, records_path, run, unfinished
 from sumgp.report import ReportSettings, write_report
 
 BASELINE = "projected"
@@ -32,8 +32,10 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for records, tables, figures and the report.")] = Path("reproduction"),
     quick: Annotated[bool, typer.Option("--quick", help="Two data sets of each cell, plug-in hyperparameters.")] = False,
     plug_in: Annotated[bool, typer.Option("--plug-in", help="Do not average over hyperparameters.")] = False,
-    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler that does the work.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder of the double pendulum's recordings.")] = None,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler whose workers do the fits.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder of the double pendulum's recordings, seen by all workers.")
+    ] = None,
     download: Annotated[bool, typer.Option("--download", help="Download those recordings (10 MB).")] = False,
     first_seed: Annotated[int, typer.Option(min=0, help="First seed; tune on seeds from 1000 up.")] = 0,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat fits that failed before.")] = False,
@@ -101,7 +103,7 @@ def run_with_progress(
     tasks: Sequence[Task], file: RecordFile, jobs: int, dask: str | None, retry_failed: bool, console: Console
 ) -> None:
     """Run what is left, with a bar that shows the remaining time and the number of failed fits."""
-    left = remaining(tasks, file)
+    left = len(unfinished(tasks, file, retry_failed))
     console.print(f"{len(tasks)} fits in all, {len(tasks) - left} done before", highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
                TimeRemainingColumn(), TextColumn("{task.fields[failed]} failed"))  # fmt: skip

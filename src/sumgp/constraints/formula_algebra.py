@@ -133,7 +133,7 @@ class _Reader:
         value = self.value(node)
         if sign == 1:
             return value
-        if value.is_zero:
+        if value == 0:
             raise node.place.error("division by zero")
         return sympy.Pow(value, -1)
 
@@ -223,7 +223,7 @@ def raised(base: sympy.Expr, exponent: sympy.Expr, place: Place) -> sympy.Expr:
 
 
 def _numeric_power(base: sympy.Rational, exponent: sympy.Rational, place: Place) -> sympy.Rational:
-    if base.is_zero and exponent < 0:
+    if base == 0 and exponent < 0:
         raise place.error("division by zero")
     if exponent.is_Integer:
         return _limited(base**exponent, place)

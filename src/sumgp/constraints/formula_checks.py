@@ -47,7 +47,7 @@ def check_row(row: Row, written: frozenset[sympy.Symbol], outputs: Sequence[symp
     if not written & set(outputs):
         names = ", ".join(symbol.name for symbol in outputs)
         raise row.place.error(f"there is no output in this law; it must restrict at least one of {names}")
-    if row.expanded.is_zero:
+    if row.expanded == 0:
         raise _identically_true(row)
     if not row.expanded.free_symbols & set(outputs):
         raise _outputs_cancel(row)

@@ -14,7 +14,8 @@ from sumgp.constraints.formula_intervals import image
 from sumgp.constraints.formula_text import shown
 from sumgp.transforms import Absolute, Cos, Exp, Identity, Log, Power, Sin, Square, Tan, Transform
 
-MAX_TERMS = 400  # a product that would have more is left as it is
+MAX_TERMS = 300  # a law that would have more when multiplied out is left as it is
+MAX_TERMS_INSIDE = 100  # the same for the arguments of its functions, where multiplying out gains little
 
 _TRANSFORMS: dict[str, Transform] = {
     "abs": Absolute(),
@@ -67,7 +68,8 @@ def without_even_roots(expression: sympy.Expr) -> sympy.Expr:
 
 def multiplied_out(expression: sympy.Expr) -> sympy.Expr:
     """Expand products and whole powers of sums, unless that would give more than MAX_TERMS terms."""
-    if sum(_term_counts(expression)) > MAX_TERMS:
+    terms, inside = _term_counts(expression)
+    if terms > MAX_TERMS or inside > MAX_TERMS_INSIDE:
         return expression
     return sympy.expand(expression, mul=True, multinomial=True, power_base=False, power_exp=False, log=False, basic=False)
 
@@ -106,7 +108,7 @@ def read_sum(expanded: sympy.Expr, unknown: Sequence[sympy.Symbol]) -> Reading |
         coefficients[key] = coefficients.get(key, sympy.Integer(0)) + coefficient * factor
         total -= coefficient * shift
     order = {symbol: position for position, symbol in enumerate(unknown)}
-    kept = [SumTerm(*key, coefficient) for key, coefficient in coefficients.items() if not coefficient.is_zero]
+    kept = [SumTerm(*key, coefficient) for key, coefficient in coefficients.items() if coefficient != 0]
     kept.sort(key=lambda term: (order[term.symbol], term.transform.label("")))
     return Reading(tuple(kept), total)
 

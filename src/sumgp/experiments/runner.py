@@ -145,8 +145,7 @@ def run(
     Stopped at any moment, even by kill -9, and started again, it goes on with what is left.
     """
     file.repair()
-    done = {record.key for record in file.read() if not (retry_failed and record.failed)}
-    todo = [task for task in tasks if task.key not in done]
+    todo = unfinished(tasks, file, retry_failed)
     results = _through_dask(todo, dask_address) if dask_address else _through_processes(todo, jobs)
     for record in results:
         file.append([record])
@@ -154,10 +153,10 @@ def run(
             on_record(record)
 
 
-def remaining(tasks: Sequence[Task], file: RecordFile) -> int:
-    """Number of tasks without a record."""
-    done = {record.key for record in file.read()}
-    return sum(task.key not in done for task in tasks)
+def unfinished(tasks: Sequence[Task], file: RecordFile, retry_failed: bool = False) -> list[Task]:
+    """Tasks without a record, or with that of a failure that is to be tried again."""
+    done = {record.key for record in file.read() if not (retry_failed and record.failed)}
+    return [task for task in tasks if task.key not in done]
 
 
 def _through_processes(tasks: Sequence[Task], jobs: int) -> Iterator[Record]:

@@ -67,8 +67,7 @@ class ExpectationPropagation(Engine):
                 return finished(posterior, energy, "converged", n_steps, self)
             except NumericalError as error:
                 reason = str(error)
-        other = Laplace()
-        return fall_back(self, other, reason, other.infer(prior_mean, prior_cov, likelihood))
+        return fall_back(self, reason, Laplace().infer(prior_mean, prior_cov, likelihood))
 
     def _iterate(
         self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, posterior: SitePosterior, damping: float

@@ -41,8 +41,7 @@ class Laplace(Engine):
             alpha, n_steps, status = self._mode(prior_mean, prior_cov, likelihood, start)
             return self._at_mode(prior_mean, prior_cov, likelihood, alpha, n_steps, status)
         except NumericalError as error:
-            other = MomentMatched()
-            return fall_back(self, other, str(error), other.infer(prior_mean, prior_cov, likelihood))
+            return fall_back(self, str(error), MomentMatched().infer(prior_mean, prior_cov, likelihood))
 
     def _mode(
         self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None

@@ -130,9 +130,9 @@ def finished(posterior: SitePosterior, evidence: float, status: str, n_steps: in
     )
 
 
-def fall_back(engine: Engine, other: Engine, reason: str, result: SiteResult) -> SiteResult:
+def fall_back(engine: Engine, reason: str, result: SiteResult) -> SiteResult:
     """Hand on another engine's result, with a warning that names the reason."""
-    names = type(engine).__name__, type(other).__name__
+    names = type(engine).__name__, type(result.engine).__name__
     warnings.warn(f"{names[0]}: {reason}; the result is that of {names[1]}", SumGPWarning, stacklevel=3)
     return replace(result, status=f"fell back to {names[1]}: {reason}")
 

@@ -59,8 +59,7 @@ class Variational(Engine):
             posterior, bound, n_steps, status = self._ascend(prior_mean, prior_cov, likelihood, posterior)
             return finished(posterior, bound, status, n_steps, self)
         except NumericalError as error:
-            other = Laplace()
-            return fall_back(self, other, str(error), other.infer(prior_mean, prior_cov, likelihood))
+            return fall_back(self, str(error), Laplace().infer(prior_mean, prior_cov, likelihood))
 
     def _ascend(
         self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, posterior: SitePosterior

@@ -77,7 +77,7 @@ class LinkedLikelihood(Likelihood):
         return np.isfinite(self.transform.value(self.y)) if self.of_transformed else np.ones(len(self.y), dtype=bool)
 
     @cached_property
-    def kinks(self) -> np.ndarray:  # type: ignore[override]
+    def kinks(self) -> np.ndarray:
         return self._link.kinks(self.transform.branch_of(self.reference))
 
     @cached_property

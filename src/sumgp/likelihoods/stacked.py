@@ -41,7 +41,7 @@ class StackedLikelihood(Likelihood):
         return self._gathered([part.active for part in self.parts])
 
     @cached_property
-    def kinks(self) -> np.ndarray:  # type: ignore[override]
+    def kinks(self) -> np.ndarray:
         pieces = [part.kinks for part in self.parts]
         most = max(piece.shape[1] for piece in pieces)
         padding = [((0, 0), (0, most - piece.shape[1])) for piece in pieces]

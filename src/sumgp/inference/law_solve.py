@@ -1,0 +1,150 @@
+"""Conditioning a Gaussian on a nonlinear law at many points at once, by iterated linearisation.
+
+Given f ~ N(m, P) over n points with C columns each, find the most probable f with g(f, x) = 0: Gauss-Newton on
+q^T P q / 2 + |g|^2 / (2 s^2) with f = m + P q, the law's sd s annealed from the size of its own uncertainty downwards.
+Globalised by a line search; a second-order correction keeps full steps acceptable near a curved law (Maratos effect).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumgp.linalg import cholesky, solve_cholesky
+from sumgp.inference.unitfree import UnitFreeLaw
+
+LEVELS = (1.0, 0.1, 0.01, 1e-3)
+ROUND_OFF = 1e-13
+INNER_STEPS = 12
+
+
+@dataclass(frozen=True)
+class LawSolution:
+    """The last linearisation: what predictions elsewhere are conditioned on."""
+
+    f: np.ndarray  # (n, C)
+    J: np.ndarray  # (n, R, C)
+    w: np.ndarray  # (n R,) multipliers: f = m + P J^T w
+    factor: np.ndarray  # lower factor of J P J^T + s^2
+    variances: np.ndarray  # (n R,) s^2
+    status: str
+    steps: int
+    misfit: float  # q^T P q: squared distance the law asks for, in posterior sds
+
+    @property
+    def q(self) -> np.ndarray:
+        """(n, C) J^T w."""
+        n, R, _ = self.J.shape
+        return np.einsum("nrc,nr->nc", self.J, self.w.reshape(n, R))
+
+
+@dataclass(frozen=True)
+class _Problem:
+    law: UnitFreeLaw
+    x: np.ndarray
+    m: np.ndarray
+    by_point: np.ndarray  # (n, nC, C): P with its columns grouped by point
+
+    def times(self, J: np.ndarray) -> np.ndarray:
+        """P J^T (nC, nR)."""
+        n, R, _ = J.shape
+        return np.matmul(self.by_point, J.transpose(0, 2, 1)).transpose(1, 0, 2).reshape(self.by_point.shape[1], n * R)
+
+
+def solve_law(
+    law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, start: np.ndarray | None = None, levels: Sequence[float] = LEVELS
+) -> LawSolution:
+    """Condition f ~ N(m, P), m (n, C), P (nC, nC) point by point, on the law at x (n, D)."""
+    n, C = m.shape
+    problem = _Problem(law, x, m, np.ascontiguousarray(P.reshape(n * C, n, C).transpose(1, 0, 2)))
+    J = law.jacobian(m, x)
+    blocks = P.reshape(n, C, n, C)[np.arange(n), :, np.arange(n), :]
+    sizes = np.sqrt(np.maximum(np.einsum("nrc,ncd,nrd->nr", J, blocks, J), 0.0)).ravel()
+    floor = ROUND_OFF * np.sum(J**2, axis=2).ravel() * float(np.max(np.einsum("ncc->nc", blocks), initial=0.0))
+    typical = float(np.sqrt(np.mean(sizes**2))) or 1.0
+    sizes = np.maximum(sizes, 1e-2 * typical)
+    f, q = (m, np.zeros_like(m)) if start is None else (start, np.zeros_like(m))
+    steps = 0
+    for level in levels:
+        variances = (level * sizes) ** 2 + floor
+        f, q, last, used = _anneal(problem, f, q, variances, precise=level == levels[-1], warm=start is not None and level == levels[0])
+        steps += used
+    J, w, factor = last
+    misfit = float(np.sum(q * (f - m)))
+    left = np.abs(law.residual(f, x)).ravel() / (levels[-1] * sizes)
+    status = "converged"
+    if steps >= INNER_STEPS * len(levels):
+        status = "step limit"
+    if not np.all(np.isfinite(f)) or float(np.max(left, initial=0.0)) > 100.0:
+        worst = int(np.argmax(np.where(np.isfinite(left), left, np.inf))) // law.n_rows
+        status = f"law infeasible near x = {np.array2string(x[worst], precision=4)}"
+    return LawSolution(f, J, w, factor, variances, status, steps, misfit)
+
+
+def _anneal(
+    problem: _Problem, f: np.ndarray, q: np.ndarray, variances: np.ndarray, precise: bool, warm: bool
+) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], int]:
+    """Gauss-Newton at one law variance until the steps are small against the posterior sd."""
+    law, x, m = problem.law, problem.x, problem.m
+    n, C = m.shape
+    g = law.residual(f, x)
+    merit = np.inf if warm else _merit(q, f - m, g, variances)
+    tolerance = 1e-5 if precise else 3e-2
+    sd = np.sqrt(np.maximum(np.einsum("iicc->ic", problem.by_point.reshape(n, n, C, C)), 1e-300))
+    for step in range(INNER_STEPS):
+        J = law.jacobian(f, x)
+        PJ = problem.times(J)
+        A = np.einsum("nrc,nck->nrk", J, PJ.reshape(n, C, -1)).reshape(PJ.shape[1], -1)
+        A[np.diag_indices_from(A)] += variances
+        factor = cholesky(A, "law")
+        w, aim, value = _corrected(problem, J, PJ, factor, f, g, variances)
+        aim_q = np.einsum("nrc,nr->nc", J, w.reshape(n, -1))
+        length = 1.0
+        moved = False
+        while length > 1e-3:
+            trial, trial_q = (aim, aim_q) if length == 1.0 else (f + length * (aim - f), q + length * (aim_q - q))
+            residual = law.residual(trial, x)
+            trial_merit = _merit(trial_q, trial - m, residual, variances)
+            if trial_merit <= merit * (1.0 + 1e-12) + 1e-12:
+                moved = True
+                break
+            length *= 0.5
+        if not moved:
+            break
+        change = float(np.max(np.abs(trial - f) / sd, initial=0.0))
+        f, q, g, merit = trial, trial_q, residual, trial_merit
+        if change < tolerance:
+            break
+    return f, q, (J, w, factor), step + 1
+
+
+def _corrected(
+    problem: _Problem, J: np.ndarray, PJ: np.ndarray, factor: np.ndarray, f: np.ndarray, g: np.ndarray, variances: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Full step, then up to three re-projections with the same factor, keeping the best by merit."""
+    best = None
+    for _ in range(4):
+        right = np.einsum("nrc,nc->nr", J, f - problem.m) - g
+        if not np.all(np.isfinite(right)):
+            break
+        w = solve_cholesky(factor, right.ravel())
+        f = problem.m + (PJ @ w).reshape(f.shape)
+        g = problem.law.residual(f, problem.x)
+        q = np.einsum("nrc,nr->nc", J, w.reshape(J.shape[:2]))
+        value = _merit(q, f - problem.m, g, variances)
+        if best is not None and not value < 0.999 * best[2]:
+            if value < best[2]:
+                best = (w, f, value)
+            break
+        best = (w, f, value)
+    if best is None:
+        w = np.zeros(len(factor))
+        best = (w, problem.m, np.inf)
+    return best
+
+
+def _merit(q: np.ndarray, displacement: np.ndarray, g: np.ndarray, variances: np.ndarray) -> float:
+    value = 0.5 * float(np.sum(q * displacement)) + 0.5 * float(np.sum(g.ravel() ** 2 / variances))
+    return value if np.isfinite(value) else np.inf

@@ -1,0 +1,94 @@
+"""Maximum a posteriori hyperparameters: L-BFGS-B from several starts, with the paper's three checks (appendix B.8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from sumgp.errors import NumericalError
+from sumgp.inference.objective import REFUSED, Objective
+
+SPIKES = 1e-2  # a lengthscale below this share of its prior centre means spikes towards each training point
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One run of the optimiser and what became of it."""
+
+    theta: np.ndarray
+    value: float
+    steps: int
+    status: str  # "converged", "step limit", "failed Cholesky factor", "lengthscale collapsed"
+
+
+@dataclass(frozen=True)
+class MapEstimate:
+    """The best attempt, and all of them."""
+
+    theta: np.ndarray
+    value: float
+    status: str
+    attempts: tuple[Attempt, ...]
+
+
+def starting_points(objective: Objective, restarts: int, random_state: int) -> list[np.ndarray]:
+    """The prior's start, then shorter and longer lengthscales with other noise, then random ones."""
+    prior = objective.prior
+    start = prior.start()
+    lengths = prior.lengthscales()
+    noise = np.zeros(len(start), dtype=bool)
+    noise[prior.noise_slice] = True
+    generator = np.random.default_rng([random_state, 7])
+    points = [start]
+    for shift, factor in ((-1.2, 0.0), (0.8, 1.0), (-2.0, -1.0))[:restarts]:
+        points.append(start + shift * lengths + factor * noise)
+    for _ in range(max(restarts - 3, 0)):
+        points.append(start + generator.normal(0.0, 1.0, len(start)) * np.where(lengths | noise, 1.0, 0.5))
+    low, high = np.array(prior.bounds()).T
+    return [np.clip(p, low, high) for p in points]
+
+
+def maximise(objective: Objective, restarts: int = 2, random_state: int = 0, max_steps: int = 300) -> MapEstimate:
+    """Best of several L-BFGS-B runs; more random starts while every run fails a check, at most eight."""
+    attempts: list[Attempt] = []
+    points = starting_points(objective, restarts, random_state)
+    extra = np.random.default_rng([random_state, 8])
+    while points:
+        attempts.append(_attempt(objective, points.pop(0), max_steps))
+        if not points and not any(a.status in ("converged", "step limit") for a in attempts) and len(attempts) < 8:
+            points.append(attempts[0].theta * 0.0 + objective.prior.start() + extra.normal(0.0, 1.0, objective.prior.n_parameters))
+    sound = [a for a in attempts if a.value < REFUSED]
+    if not sound:
+        tried = "; ".join(a.status for a in attempts)
+        raise NumericalError(
+            f"no hyperparameters could be fitted: {len(attempts)} starts ended with: {tried}; "
+            "check the data's units and duplicates, give a known noise=, or another kernel="
+        )
+    good = [a for a in sound if a.status in ("converged", "step limit")] or sound
+    best = min(good, key=lambda a: a.value)
+    return MapEstimate(best.theta, best.value, best.status, tuple(attempts))
+
+
+def _attempt(objective: Objective, start: np.ndarray, max_steps: int) -> Attempt:
+    prior = objective.prior
+    if len(start) == 0:
+        return Attempt(start, objective(start)[0], 0, "converged")
+    result = minimize(
+        objective, start, jac=True, method="L-BFGS-B", bounds=prior.bounds(),
+        options={"maxiter": max_steps, "ftol": 1e-9, "gtol": 1e-4, "maxcor": 20},
+    )
+    theta, value = np.asarray(result.x), float(result.fun)
+    if value >= REFUSED:
+        return Attempt(theta, value, int(result.nit), "failed Cholesky factor")
+    centre = np.array([p.centre for priors in prior.kernel_priors for p in priors])
+    lengths = np.concatenate([theta[k] for k, _ in prior.slices])
+    mask = np.concatenate([prior.lengthscales()[k] for k, _ in prior.slices])
+    if np.any(lengths[mask] < centre[mask] + np.log(SPIKES)):
+        return Attempt(theta, value, int(result.nit), "lengthscale collapsed")
+    gradient = objective(theta)[1]
+    low, high = np.array(prior.bounds()).T
+    free = (theta > low + 1e-9) & (theta < high - 1e-9)
+    still = not free.any() or float(np.max(np.abs(gradient[free]))) < 0.05 * max(1.0, abs(value) * 1e-3)
+    return Attempt(theta, value, int(result.nit), "converged" if still else "step limit")

@@ -1,0 +1,179 @@
+"""Data kernels: scikit-learn kernels, with closed forms on stored distances for the common stationary ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    CompoundKernel,
+    Exponentiation,
+    Kernel,
+    KernelOperator,
+    Matern,
+    RationalQuadratic,
+    WhiteKernel,
+)
+
+from sumgp.errors import DataError, worded
+
+SKLEARN_DEFAULT_BOUNDS = (1e-5, 1e5)
+
+
+@dataclass(frozen=True)
+class HyperPrior:
+    """Weak prior of one log-hyperparameter: normal around ``centre``, other widths below and above."""
+
+    centre: float
+    below: float
+    above: float
+
+
+def leaves(kernel: Kernel) -> Iterator[Kernel]:
+    """The elementary kernels a kernel is composed of, in the order of its theta."""
+    if isinstance(kernel, KernelOperator):
+        yield from leaves(kernel.k1)
+        yield from leaves(kernel.k2)
+    elif isinstance(kernel, Exponentiation):
+        yield from leaves(kernel.kernel)
+    elif isinstance(kernel, CompoundKernel):
+        raise DataError(worded("kernel", "one kernel per term", "a CompoundKernel", "give a list of kernels instead"))
+    else:
+        yield kernel
+
+
+def prepare_kernel(kernel: Any, half_range: np.ndarray) -> Kernel:
+    """A private copy of the user's kernel, checked, with lengthscales left at their defaults set from the data.
+
+    A lengthscale of 1 with scikit-learn's default bounds says nothing about the data: it becomes half the inputs' range.
+    """
+    if not isinstance(kernel, Kernel):
+        raise DataError(
+            worded("kernel", "a scikit-learn kernel or a list of them", type(kernel).__name__, "e.g. Matern(nu=2.5)")
+        )
+    kernel = clone(kernel)
+    for leaf in leaves(kernel):
+        if isinstance(leaf, WhiteKernel):
+            raise DataError(worded("kernel", "a kernel without white noise", "a WhiteKernel", "use the argument noise= instead"))
+        if _has_lengthscale(leaf) and _is_default(leaf):
+            size = half_range if np.ndim(leaf.length_scale) else float(np.sqrt(np.mean(half_range**2)))
+            leaf.set_params(
+                length_scale=np.broadcast_to(size, np.shape(leaf.length_scale)).copy() if np.ndim(size) else size,
+                length_scale_bounds=(1e-3 * float(np.min(size)), 1e3 * float(np.max(size))),
+            )
+    return kernel
+
+
+def _has_lengthscale(leaf: Kernel) -> bool:
+    return isinstance(leaf, (RBF, RationalQuadratic))  # Matern is an RBF to scikit-learn
+
+
+def _is_default(leaf: Any) -> bool:
+    bounds = leaf.length_scale_bounds
+    return bool(np.all(np.asarray(leaf.length_scale) == 1.0)) and not isinstance(bounds, str) and (
+        np.shape(bounds) == (2,) and tuple(bounds) == SKLEARN_DEFAULT_BOUNDS
+    )
+
+
+def hyper_priors(kernel: Kernel, half_range: np.ndarray) -> list[HyperPrior]:
+    """Priors of the entries of ``kernel.theta``: lengthscales around half the range, anything else around its start."""
+    result = []
+    for leaf in leaves(kernel):
+        for parameter in leaf.hyperparameters:
+            if parameter.fixed:
+                continue
+            start = np.log(np.atleast_1d(getattr(leaf, parameter.name)))
+            for i in range(parameter.n_elements):
+                if parameter.name == "length_scale" and _has_lengthscale(leaf):
+                    size = half_range[i] if parameter.n_elements > 1 else float(np.sqrt(np.mean(half_range**2)))
+                    result.append(HyperPrior(math.log(size), 1.0, 10.0))
+                else:
+                    result.append(HyperPrior(float(start[i]), 2.0, 2.0))
+    return result
+
+
+def lengthscale_mask(kernel: Kernel) -> np.ndarray:
+    """Which entries of ``kernel.theta`` are lengthscales over the inputs."""
+    flags: list[bool] = []
+    for leaf in leaves(kernel):
+        for parameter in leaf.hyperparameters:
+            if not parameter.fixed:
+                flags += [parameter.name == "length_scale" and _has_lengthscale(leaf)] * parameter.n_elements
+    return np.array(flags, dtype=bool)
+
+
+class KernelOnPoints:
+    """K and its gradients at fixed points, for many values of theta.
+
+    For isotropic RBF, Matern 1/2, 3/2, 5/2 and RationalQuadratic with one free lengthscale, the squared distances are
+    stored and closed forms used; any other kernel is evaluated by scikit-learn.
+    """
+
+    def __init__(self, kernel: Kernel, points: np.ndarray) -> None:
+        self.kernel = kernel
+        self.points = points
+        self._closed_form = _closed_form(kernel)
+        self._squared = cdist(points, points, "sqeuclidean") if self._closed_form else None
+
+    def matrix(self, theta: np.ndarray) -> np.ndarray:
+        """K (n, n)."""
+        if self._closed_form:
+            return self._closed_form(self._squared * math.exp(-2.0 * theta[0]))[0]
+        return self.kernel.clone_with_theta(theta)(self.points)
+
+    def matrix_and_gradient(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """K (n, n) and its derivatives (p, n, n) with respect to theta."""
+        if self._closed_form:
+            K, dK = self._closed_form(self._squared * math.exp(-2.0 * theta[0]))
+            return K, dK[None]
+        K, gradient = self.kernel.clone_with_theta(theta)(self.points, eval_gradient=True)
+        return K, np.moveaxis(gradient, 2, 0)
+
+
+def _closed_form(kernel: Kernel) -> Any:
+    """Function of squared scaled distances giving K and dK/dlog(lengthscale), or None."""
+    if len(kernel.theta) != 1 or not lengthscale_mask(kernel).all() or np.ndim(kernel.length_scale):
+        return None
+    if type(kernel) is RBF:
+        return _rbf
+    if type(kernel) is Matern and kernel.nu in (0.5, 1.5, 2.5):
+        return {0.5: _matern12, 1.5: _matern32, 2.5: _matern52}[kernel.nu]
+    if type(kernel) is RationalQuadratic:
+        alpha = float(kernel.alpha)
+        return lambda squared: _rational(squared, alpha)
+    return None
+
+
+def _rbf(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    K = np.exp(-0.5 * squared)
+    return K, K * squared
+
+
+def _matern12(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r = np.sqrt(squared)
+    K = np.exp(-r)
+    return K, K * r
+
+
+def _matern32(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r = np.sqrt(3.0 * squared)
+    decay = np.exp(-r)
+    return (1.0 + r) * decay, 3.0 * squared * decay
+
+
+def _matern52(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r = np.sqrt(5.0 * squared)
+    decay = np.exp(-r)
+    return (1.0 + r + r * r / 3.0) * decay, (5.0 / 3.0) * squared * (1.0 + r) * decay
+
+
+def _rational(squared: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    base = 1.0 + squared / (2.0 * alpha)
+    K = base**-alpha
+    return K, squared * K / base

@@ -1,0 +1,133 @@
+"""Task covariances Sigma_t between the outputs, with gradients and weak priors, in unit-free outputs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sumgp.linalg import symmetric_exponential
+
+FLOOR = 1e-4  # of an output's variance: keeps Sigma_t regular, without which a law can hurt
+AMPLITUDE_SD = 1.5
+CORRELATION_SD = 1.5
+
+
+class TaskCovariance(ABC):
+    """A parametrised (T, T) covariance."""
+
+    @property
+    @abstractmethod
+    def n_parameters(self) -> int:
+        """Length of the parameter vector."""
+
+    @abstractmethod
+    def start(self) -> np.ndarray:
+        """Parameters to begin an optimisation with."""
+
+    @abstractmethod
+    def covariance(self, parameters: np.ndarray) -> np.ndarray:
+        """Sigma_t (T, T)."""
+
+    @abstractmethod
+    def pull_back(self, parameters: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Gradient with respect to the parameters from the symmetric gradient with respect to Sigma_t."""
+
+    @abstractmethod
+    def prior_sd(self) -> np.ndarray:
+        """Standard deviations of the parameters' normal prior, which is centred at ``prior_mean``."""
+
+    @abstractmethod
+    def prior_mean(self) -> np.ndarray:
+        """Centre of the parameters' prior."""
+
+
+@dataclass(frozen=True)
+class FullTask(TaskCovariance):
+    """Sigma_t = D expm(S) D + floor, D = diag(exp(d)), S symmetric with zero diagonal.
+
+    The same matrices as B B^T + diag(v) of full rank, but each has one parameter vector only (no rotations of B),
+    so that Hessians are regular. Parameters: d (T), then S above the diagonal row by row.
+    """
+
+    n_outputs: int
+    amplitude: float = 1.0
+
+    @property
+    def n_parameters(self) -> int:
+        return self.n_outputs * (self.n_outputs + 1) // 2
+
+    def start(self) -> np.ndarray:
+        return self.prior_mean()
+
+    def prior_mean(self) -> np.ndarray:
+        mean = np.zeros(self.n_parameters)
+        mean[: self.n_outputs] = np.log(self.amplitude)
+        return mean
+
+    def prior_sd(self) -> np.ndarray:
+        sd = np.full(self.n_parameters, CORRELATION_SD)
+        sd[: self.n_outputs] = AMPLITUDE_SD
+        return sd
+
+    @cached_property
+    def _above(self) -> tuple[np.ndarray, ...]:
+        return np.triu_indices(self.n_outputs, 1)
+
+    def _symmetric(self, parameters: np.ndarray) -> np.ndarray:
+        S = np.zeros((self.n_outputs, self.n_outputs))
+        S[self._above] = parameters[self.n_outputs :]
+        return S + S.T
+
+    def covariance(self, parameters: np.ndarray) -> np.ndarray:
+        d = np.exp(parameters[: self.n_outputs])
+        E = symmetric_exponential(self._symmetric(parameters)).value
+        return d[:, None] * E * d + FLOOR * np.eye(self.n_outputs)
+
+    def pull_back(self, parameters: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        d = np.exp(parameters[: self.n_outputs])
+        exponential = symmetric_exponential(self._symmetric(parameters))
+        scaled = d[:, None] * gradient * d
+        amplitudes = 2.0 * np.sum(scaled * exponential.value, axis=1)
+        correlations = 2.0 * exponential.pull_back(scaled)[self._above]
+        return np.concatenate([amplitudes, correlations])
+
+
+@dataclass(frozen=True)
+class LowRankTask(TaskCovariance):
+    """Sigma_t = B B^T + diag(v) + floor, the paper's Eq. (B.5), with B (T, rank) and v = exp(w).
+
+    Parameters: B row by row, then w (T).
+    """
+
+    n_outputs: int
+    rank: int
+
+    @property
+    def n_parameters(self) -> int:
+        return self.n_outputs * (self.rank + 1)
+
+    def start(self) -> np.ndarray:
+        # Different loadings in every column, else the columns' gradients are equal and B stays of rank one.
+        B = 0.7 * np.cos(np.outer(np.arange(self.n_outputs), np.arange(self.rank)) + np.arange(self.rank) * 0.5)
+        return np.concatenate([B.ravel(), np.full(self.n_outputs, np.log(0.3))])
+
+    def prior_mean(self) -> np.ndarray:
+        return np.concatenate([np.zeros(self.n_outputs * self.rank), np.full(self.n_outputs, np.log(0.3))])
+
+    def prior_sd(self) -> np.ndarray:
+        return np.concatenate([np.full(self.n_outputs * self.rank, 2.0), np.full(self.n_outputs, 3.0)])
+
+    def _split(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        size = self.n_outputs * self.rank
+        return parameters[:size].reshape(self.n_outputs, self.rank), np.exp(parameters[size:])
+
+    def covariance(self, parameters: np.ndarray) -> np.ndarray:
+        B, v = self._split(parameters)
+        return B @ B.T + np.diag(v + FLOOR)
+
+    def pull_back(self, parameters: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        B, v = self._split(parameters)
+        return np.concatenate([(2.0 * gradient @ B).ravel(), np.diagonal(gradient) * v])

@@ -1,0 +1,126 @@
+"""Evidence of the multitask GP and its closed-form gradient by one dense Cholesky factor.
+
+Entries are ordered output by output (Sigma (x) K), so that the covariance consists of N x N blocks Sigma_tu K.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sumgp.linalg import cholesky, cholesky_inverse, solve_cholesky
+from sumgp.priors.kernels import KernelOnPoints
+from sumgp.priors.multitask import MultitaskPrior
+from sumgp.priors.nullspace import nullspace_basis
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+class DenseEvidence:
+    """log p(y | theta) for y (N, T) with NaN = missing, given the law where the prior has one."""
+
+    def __init__(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
+        self.prior = prior
+        self.kernels = [KernelOnPoints(kernel, x) for kernel in prior.kernels]
+        self.n_points, self.n_outputs = y.shape
+        measured = ~np.isnan(y) if not prior.noise.closed else _independent_entries(y, prior.law.F)  # type: ignore[union-attr]
+        self.observed = np.flatnonzero(measured.T.ravel())
+        self.complete = len(self.observed) == y.size
+        self.targets = y.T.ravel()[self.observed]
+        self._grid = None if self.complete else np.ix_(self.observed, self.observed)
+        self._diagonal = np.arange(len(self.observed))
+        self._projector = None
+        if prior.noise.closed:
+            basis = nullspace_basis(prior.law.F)  # type: ignore[union-attr]
+            self._projector = basis @ basis.T
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """log p(y | theta) and its gradient with respect to theta."""
+        prior, T, N = self.prior, self.n_outputs, self.n_points
+        evaluated = [k.matrix_and_gradient(theta[s]) for k, (s, _) in zip(self.kernels, prior.slices, strict=True)]
+        Sigmas = prior.Sigmas(theta)
+        conditioning = prior.conditioned(Sigmas[0])
+        used = Sigmas if conditioning is None else (conditioning.covariance,)
+        Ks = [K for K, _ in evaluated]
+        covariance = self._covariance(Ks, used)
+        variances = prior.noise.variances(theta[prior.noise_slice])
+        self._add_noise(covariance, variances)
+        factor = cholesky(covariance, "data covariance")
+        residual = self.targets
+        if conditioning is not None:
+            mean = prior.law.totals @ conditioning.D  # type: ignore[union-attr]
+            residual = residual - mean.T.ravel()[self.observed]
+        a = solve_cholesky(factor, residual)
+        value = -0.5 * float(residual @ a) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * len(a) * LOG_2PI
+        G = 0.5 * (np.outer(a, a) - cholesky_inverse(factor))
+        blocks = self._scatter(G).reshape(T, N, T, N)
+        gradient = np.empty(prior.n_parameters)
+        for r, ((K, dK), Sigma, (ks, ts)) in enumerate(zip(evaluated, used, prior.slices, strict=True)):
+            G_K = np.tensordot(Sigma, blocks, axes=([0, 1], [0, 2]))
+            gradient[ks] = np.tensordot(dK, G_K, axes=([1, 2], [0, 1]))
+            shift = prior.mean_variance if prior.mean_shape == "task" and r == 0 else 0.0
+            G_S = np.tensordot(blocks, K + shift, axes=([1, 3], [0, 1]))
+            if conditioning is not None:
+                totals = prior.law.totals.T @ self._scatter_vector(a).reshape(T, N).T  # type: ignore[union-attr]
+                G_S = conditioning.pull_back(G_S, totals)
+            gradient[ts] = prior.tasks[r].pull_back(theta[ts], G_S)
+        gradient[prior.noise_slice] = prior.noise.pull_back(theta[prior.noise_slice], self._noise_gradient(G, blocks))
+        return value, gradient
+
+    def _covariance(self, Ks: list[np.ndarray], Sigmas: tuple[np.ndarray, ...]) -> np.ndarray:
+        T, N = self.n_outputs, self.n_points
+        total = np.zeros((T, N, T, N))
+        for r, (K, Sigma) in enumerate(zip(Ks, Sigmas, strict=True)):
+            shifted = K + self.prior.mean_variance if r == 0 and self.prior.mean_shape == "task" else K
+            total += Sigma[:, None, :, None] * shifted[None, :, None, :]
+        if self.prior.mean_shape == "identity":
+            for t in range(T):
+                total[t, :, t, :] += self.prior.mean_variance
+        flat = total.reshape(T * N, T * N)
+        return flat if self.complete else flat[self._grid]
+
+    def _add_noise(self, covariance: np.ndarray, variances: np.ndarray) -> None:
+        if self._projector is not None:
+            block = self._projector @ (variances[:, None] * self._projector)
+            full = np.kron(block, np.eye(self.n_points))
+            covariance += full[np.ix_(self.observed, self.observed)]
+            return
+        full = np.repeat(variances, self.n_points) if variances.ndim == 1 else variances.T.ravel()
+        covariance[self._diagonal, self._diagonal] += full[self.observed]
+
+    def _noise_gradient(self, G: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+        if self._projector is not None:
+            per_pair = np.einsum("tiui->tu", blocks)
+            return np.diagonal(self._projector @ per_pair @ self._projector).copy()
+        diagonal = np.zeros(self.n_outputs * self.n_points)
+        diagonal[self.observed] = np.diagonal(G)
+        return diagonal.reshape(self.n_outputs, self.n_points).sum(axis=1)
+
+    def _scatter(self, G: np.ndarray) -> np.ndarray:
+        if self.complete:
+            return G
+        full = np.zeros((self.n_outputs * self.n_points,) * 2)
+        full[self._grid] = G
+        return full
+
+    def _scatter_vector(self, a: np.ndarray) -> np.ndarray:
+        full = np.zeros(self.n_outputs * self.n_points)
+        full[self.observed] = a
+        return full
+
+
+def _independent_entries(y: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """Measured entries less those that the law fixes from the others of their row (closed data hold nothing more)."""
+    measured = ~np.isnan(y)
+    for i in range(len(y)):
+        for t in np.flatnonzero(measured[i]):
+            others = ~measured[i]
+            with_t = others.copy()
+            with_t[t] = True
+            # Some combination of the rows of F is zero on all that is not measured, and not on t.
+            if _rank(F[:, with_t]) > _rank(F[:, others]):
+                measured[i, t] = False
+    return measured
+
+
+def _rank(matrix: np.ndarray) -> int:
+    return int(np.linalg.matrix_rank(matrix)) if matrix.size else 0

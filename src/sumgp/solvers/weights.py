@@ -1,0 +1,167 @@
+"""Regression in weight space: f(x) = offset(x) + G(x) w + e(x), w ~ N(0, I).
+
+A pivoted Cholesky factor of each kernel matrix picks the points that carry the others: for smooth kernels a few dozen
+weights hold everything, and each further step (laws, predictions, samples) costs milliseconds. e(x) is what the chosen
+points leave open at x; it vanishes at the points the map was built on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import block_diag
+from sklearn.gaussian_process.kernels import Kernel
+
+from sumgp.linalg import cholesky, pivoted_cholesky, solve_cholesky, solve_lower, symmetric_root
+from sumgp.priors.multitask import MultitaskPrior
+from sumgp.priors.nullspace import nullspace_basis
+
+
+@dataclass(frozen=True)
+class TermFeatures:
+    """One separable term K (x) B B^T on its pivots; ``constant`` is the variance added to K."""
+
+    kernel: Kernel | None  # None: the constant alone
+    pivots: np.ndarray
+    factor: np.ndarray  # lower Cholesky factor of K at the pivots
+    B: np.ndarray  # (C, q)
+    constant: float
+
+    def phi(self, x: np.ndarray) -> np.ndarray:
+        """(n, r) features with phi phi^T = K + constant up to the left-over."""
+        parts = []
+        if self.kernel is not None:
+            parts.append(solve_lower(self.factor, self.kernel(self.pivots, x)).T)
+        if self.constant > 0:
+            parts.append(np.full((len(x), 1), np.sqrt(self.constant)))
+        return np.hstack(parts)
+
+    def left_over(self, x: np.ndarray, phi: np.ndarray) -> np.ndarray:
+        """(n,) variance of K at x that the pivots do not carry."""
+        if self.kernel is None:
+            return np.zeros(len(x))
+        return np.maximum(self.kernel.diag(x) + self.constant - np.sum(phi**2, axis=1), 0.0)
+
+    def joint_left_over(self, x: np.ndarray, phi: np.ndarray) -> np.ndarray:
+        """(n, n) covariance between points that the pivots do not carry."""
+        if self.kernel is None:
+            return np.zeros((len(x), len(x)))
+        return self.kernel(x) + self.constant - phi @ phi.T
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """G(x) for all columns: outputs, then unknown constants, then errors of soft laws."""
+
+    terms: tuple[TermFeatures, ...]
+    offset: Callable[[np.ndarray], np.ndarray] | None  # law inputs in the user's units -> (n, C)
+    n_columns: int
+
+    def design(self, x: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        """G (n, C, weights) and the features of each term."""
+        phis = [term.phi(x) for term in self.terms]
+        parts = [np.einsum("nr,cq->ncqr", phi, t.B).reshape(len(x), self.n_columns, -1) for phi, t in zip(phis, self.terms, strict=True)]
+        return np.concatenate(parts, axis=2), phis
+
+    def left_over(self, x: np.ndarray, phis: list[np.ndarray]) -> np.ndarray:
+        """(n, C, C) covariance of e(x)."""
+        total = np.zeros((len(x), self.n_columns, self.n_columns))
+        for term, phi in zip(self.terms, phis, strict=True):
+            total += term.left_over(x, phi)[:, None, None] * (term.B @ term.B.T)
+        return total
+
+
+def build_features(
+    prior: MultitaskPrior, theta: np.ndarray, points: np.ndarray, totals: Callable[[np.ndarray], np.ndarray] | None = None
+) -> FeatureMap:
+    """Feature map of the prior at theta that is exact at ``points`` (unit-free inputs).
+
+    ``totals`` maps law inputs to the unit-free right sides of the prior's task law.
+    """
+    hyper = prior.unpack(theta)
+    Sigma = hyper.Sigmas[0]
+    conditioning = prior.conditioned(Sigma)
+    offset = None
+    if conditioning is not None:
+        D = conditioning.D
+        Sigma = conditioning.covariance
+        offset = lambda z: totals(z) @ D  # noqa: E731 # type: ignore[misc]
+    roots = [symmetric_root(Sigma), *(symmetric_root(S) for S in hyper.Sigmas[1:])]
+    T, U, Q = prior.n_outputs, len(prior.unknown), len(prior.soft)
+    terms = []
+    for r, (kernel, root) in enumerate(zip(hyper.kernels, roots, strict=True)):
+        soft = np.sqrt(prior.soft) if r == 0 else np.zeros(0)
+        B = _place(root, soft, T, U, Q)
+        shift = prior.mean_variance if r == 0 and prior.mean_shape == "task" else 0.0
+        pivots, factor = pivoted_cholesky(kernel(points))
+        terms.append(TermFeatures(kernel, points[pivots], factor[pivots], B, shift))
+    empty = np.zeros((0, points.shape[1]))
+    if prior.mean_shape == "identity":
+        B = _place(np.eye(T), np.zeros(0), T, U, Q)
+        terms.append(TermFeatures(None, empty, np.zeros((0, 0)), B, prior.mean_variance))
+    if U:
+        B = np.zeros((T + U + Q, U))
+        B[T : T + U] = np.diag(np.sqrt(prior.unknown))
+        terms.append(TermFeatures(None, empty, np.zeros((0, 0)), B, 1.0))
+    return FeatureMap(tuple(terms), offset, T + U + Q)
+
+
+def _place(root: np.ndarray, soft: np.ndarray, T: int, U: int, Q: int) -> np.ndarray:
+    """(T + U + Q, q) factor with the outputs' root on top and the soft errors' own variances at the bottom."""
+    if not Q or not len(soft):
+        return np.vstack([root, np.zeros((U + Q, root.shape[1]))])
+    return block_diag(root, np.zeros((U, 0)), np.diag(soft))
+
+
+@dataclass(frozen=True)
+class WeightPosterior:
+    """w | y ~ N(mean, root root^T), and with it f anywhere."""
+
+    features: FeatureMap
+    mean: np.ndarray  # (weights,)
+    root: np.ndarray  # (weights, weights)
+
+    def at(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
+        """Mean (n, C), root (n, C, weights), left-over covariance (n, C, C) and term features at x."""
+        G, phis = self.features.design(x)
+        mean = G @ self.mean
+        if self.features.offset is not None:
+            mean = mean + self.features.offset(x_law)
+        return mean, G @ self.root, self.features.left_over(x, phis), phis
+
+
+def condition_on_data(prior: MultitaskPrior, theta: np.ndarray, features: FeatureMap, x: np.ndarray, x_law: np.ndarray, y: np.ndarray) -> WeightPosterior:
+    """Weights given the measured entries of y (N, T): precision I + G^T R^-1 G."""
+    G, _ = features.design(x)
+    T = y.shape[1]
+    target = y if features.offset is None else y - features.offset(x_law)[:, :T]
+    rows, values = _whitened(prior, theta, G[:, :T], target)
+    precision = rows.T @ rows
+    precision[np.diag_indices_from(precision)] += 1.0
+    factor = cholesky(precision, "weights")
+    mean = solve_cholesky(factor, rows.T @ values)
+    root = solve_lower(factor, np.eye(len(factor)), transposed=True)
+    return WeightPosterior(features, mean, root)
+
+
+def _whitened(prior: MultitaskPrior, theta: np.ndarray, G: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Design rows and targets of the measured entries, divided by the noise's standard deviation."""
+    variances = prior.noise.variances(theta[prior.noise_slice])
+    measured = ~np.isnan(target)
+    if not prior.noise.closed:
+        sd = np.sqrt(np.broadcast_to(variances, target.shape)[measured])
+        return G[measured] / sd[:, None], target[measured] / sd
+    # Noise within the null space of the law: each row has its own block, on entries that are not redundant.
+    basis = nullspace_basis(prior.law.F)  # type: ignore[union-attr]
+    rows, values = [], []
+    for g, t, m in zip(G, target, measured, strict=True):
+        if not m.any():
+            continue
+        block = (basis @ (basis.T * variances) @ basis @ basis.T)[np.ix_(m, m)]
+        root = symmetric_root(block, 1e-10)
+        inverse = (root / np.sum(root**2, axis=0)).T
+        rows.append(inverse @ g[m])
+        values.append(inverse @ t[m])
+    return np.concatenate(rows), np.concatenate(values)

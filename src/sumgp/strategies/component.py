@@ -1,0 +1,142 @@
+"""One fitted posterior for one set of hyperparameters; a prediction is a weighted mixture of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumgp.inference.law_solve import LawSolution
+from sumgp.inference.projection import project
+from sumgp.inference.unitfree import UnitFreeLaw
+from sumgp.linalg import solve_lower
+from sumgp.solvers.weights import WeightPosterior
+
+
+@dataclass(frozen=True)
+class Taper:
+    """exp(-|x - x'| / length) between points: how far the law at one point may speak about another (0 = not at all).
+
+    Only outputs are tapered; constants shared by all points and soft errors keep their correlations.
+    """
+
+    length: float  # in lengthscales along each input
+    lengthscale: np.ndarray  # (D,)
+    n_outputs: int
+
+    def between(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """(n, m) factors."""
+        distance = np.sqrt(np.sum(((x[:, None, :] - z[None, :, :]) / self.lengthscale) ** 2, axis=2))
+        if self.length == 0.0:
+            return (distance == 0.0).astype(float)
+        return np.exp(-distance / self.length)
+
+    def apply(self, blocks: np.ndarray, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Multiply covariance blocks (n, C, m, C) between points x and z."""
+        T = self.n_outputs
+        result = blocks.copy()
+        result[:, :T, :, :T] *= self.between(x, z)[:, None, :, None]
+        result[:, :T, :, T:] = 0.0
+        result[:, T:, :, :T] = 0.0
+        return result
+
+
+@dataclass(frozen=True)
+class LawConditioning:
+    """A solved law at fixed points: what every asked point is conditioned on in addition to the data."""
+
+    points: np.ndarray  # (n, D) as the kernels see them
+    root: np.ndarray  # (n, C, weights) of the posterior at these points
+    solution: LawSolution
+    taper: Taper | None
+
+
+@dataclass(frozen=True)
+class Component:
+    """f | y, theta and the law, unit-free. Without ``law`` a plain Gaussian process."""
+
+    posterior: WeightPosterior
+    theta: np.ndarray
+    noise: np.ndarray  # (T,) variances
+    n_outputs: int
+    law: UnitFreeLaw | None = None
+    conditioning: LawConditioning | None = None
+
+    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (n, C) and covariance (n, C, C) at each point, which do not depend on what other points are asked."""
+        mean, root, left, _ = self.posterior.at(x, x_law)
+        local = root @ root.transpose(0, 2, 1) + left
+        if self.law is None:
+            return mean, local
+        covariance = local
+        if self.conditioning is not None:
+            mean, gain = self._law_update(x, mean, root)
+            covariance = local - np.einsum("kni,knj->nij", gain, gain)
+        projection = project(self.law, mean, self._metric(local), x_law)
+        A = projection.projectors
+        return projection.points, A @ covariance @ A.transpose(0, 2, 1)
+
+    def joint(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Mean (n, C) before projection, joint covariance (nC, nC), and local covariances for the projection's metric."""
+        mean, root, left, phis = self.posterior.at(x, x_law)
+        n, C = mean.shape
+        flat = root.reshape(n * C, -1)
+        covariance = (flat @ flat.T).reshape(n, C, n, C)
+        for term, phi in zip(self.posterior.features.terms, phis, strict=True):
+            if term.kernel is not None:
+                BB = term.B @ term.B.T
+                covariance += term.joint_left_over(x, phi)[:, None, :, None] * BB[None, :, None, :]
+        covariance = covariance.reshape(n * C, n * C)
+        local = root @ root.transpose(0, 2, 1) + left
+        if self.conditioning is not None:
+            mean, gain = self._law_update(x, mean, root)
+            flat_gain = gain.reshape(len(gain), n * C)
+            covariance = covariance - flat_gain.T @ flat_gain
+        return mean, covariance, local
+
+    def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+        """(nC, nC) covariance whose diagonal blocks are those of ``marginals``."""
+        mean, covariance, local = self.joint(x, x_law)
+        if self.law is None:
+            return covariance
+        n, C = mean.shape
+        A = project(self.law, mean, self._metric(local), x_law).projectors
+        half = np.einsum("ncd,ndk->nck", A, covariance.reshape(n, C, n * C)).reshape(n * C, n, C)
+        return np.einsum("knd,ncd->knc", half, A).reshape(n * C, n * C)
+
+    def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, C) joint draws, each on the law."""
+        mean, covariance, local = self.joint(x, x_law)
+        n, C = mean.shape
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        draws = mean.ravel() + generator.standard_normal((count, n * C)) @ root.T
+        draws = draws.reshape(count * n, C)
+        if self.law is None:
+            return draws.reshape(count, n, C)
+        metric = np.tile(self._metric(local), (count, 1, 1))
+        return project(self.law, draws, metric, np.tile(x_law, (count, 1))).points.reshape(count, n, C)
+
+    def _law_update(self, x: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (n, C) given the law at its points, and gain (rows, n, C) with covariance drop gain^T gain."""
+        law = self.conditioning
+        assert law is not None
+        blocks = np.tensordot(root, law.root, axes=([2], [2]))  # (n, C, m, C)
+        if law.taper is not None:
+            blocks = law.taper.apply(blocks, x, law.points)
+        n, C = mean.shape
+        cross = np.einsum("ncmd,mrd->mrnc", blocks, law.solution.J).reshape(-1, n * C)
+        updated = mean + (law.solution.w @ cross).reshape(n, C)
+        gain = solve_lower(law.solution.factor, cross).reshape(-1, n, C)
+        return updated, gain
+
+    def _metric(self, local: np.ndarray) -> np.ndarray:
+        """Local covariance in which points are moved: constants shared by all points stay put."""
+        assert self.law is not None
+        metric = local.copy()
+        T, U = self.n_outputs, len(self.law.law.unknowns)
+        metric[:, T : T + U, :] = 0.0
+        metric[:, :, T : T + U] = 0.0
+        size = np.einsum("ncc->nc", metric).max(axis=1)
+        metric[:, range(T), range(T)] += 1e-10 * size[:, None]
+        return metric

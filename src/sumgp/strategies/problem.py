@@ -1,0 +1,89 @@
+"""Everything a strategy needs to fit, prepared once: scaled data, the law, candidate priors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from sumgp.constraints.law import Law
+from sumgp.data import Data, Scaling
+from sumgp.inference.objective import Objective
+from sumgp.inference.optimise import MapEstimate, maximise
+from sumgp.priors.kernels import hyper_priors
+from sumgp.priors.multitask import MultitaskPrior, TaskLaw
+from sumgp.priors.noise import NoiseModel
+from sumgp.priors.tasks import FullTask, LowRankTask, TaskCovariance
+
+
+@dataclass(frozen=True)
+class FitProblem:
+    """Data and choices of one fit. ``x`` and ``y`` are unit-free, ``data`` is in the user's units."""
+
+    data: Data
+    scaling: Scaling
+    law: Law | None
+    candidates: tuple[tuple[Kernel, ...], ...]  # each candidate prior is a sum of separable terms
+    rank: int | None
+    noise: NoiseModel
+    uncertainty: str
+    restarts: int
+    random_state: int
+    progress: Callable[[str], None]
+    solver: Any = None
+
+    @property
+    def x(self) -> np.ndarray:
+        """(N, D) inputs as the kernels see them."""
+        return self.scaling.inputs(self.data.x)
+
+    @property
+    def y(self) -> np.ndarray:
+        """(N, T) unit-free outputs with NaN = not measured."""
+        return self.scaling.outputs(self.data.y)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs T."""
+        return self.data.y.shape[1]
+
+    @property
+    def half_range(self) -> np.ndarray:
+        """(D,) half the range of each input, as the kernels see it."""
+        span = np.ptp(self.x, axis=0)
+        return 0.5 * np.where(span > 0, span, 1.0)
+
+    def priors(self, mean_shape: str, law: TaskLaw | None = None, **columns: np.ndarray) -> tuple[MultitaskPrior, ...]:
+        """One prior per candidate; ``columns`` are the variances of unknown constants and soft errors."""
+        T = self.n_outputs
+        result = []
+        for kernels in self.candidates:
+            task: TaskCovariance = FullTask(T, amplitude=1.0 / np.sqrt(len(kernels)))
+            if self.rank is not None:
+                task = LowRankTask(T, self.rank)
+            result.append(
+                MultitaskPrior(
+                    kernels=kernels,
+                    kernel_priors=tuple(tuple(hyper_priors(k, self.half_range)) for k in kernels),
+                    tasks=(task,) * len(kernels),
+                    noise=self.noise,
+                    n_outputs=T,
+                    mean_shape=mean_shape,
+                    law=law,
+                    **columns,
+                )
+            )
+        return tuple(result)
+
+    def maximise(self, objective: Objective, what: str) -> MapEstimate:
+        """Maximum a posteriori hyperparameters, announced to the progress display."""
+        self.progress(f"hyperparameters: {what}")
+        return maximise(objective, self.restarts, self.random_state)
+
+
+def kernel_name(prior: MultitaskPrior) -> str:
+    """Short name of a candidate, for reports."""
+    return " + ".join(type(k).__name__ if not k.hyperparameters else str(k).split("(")[0] for k in prior.kernels)
