@@ -15,7 +15,6 @@ from importlib import resources
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from sumgp.errors import DataError, SumGPWarning, worded
 
@@ -95,7 +94,7 @@ def download_recordings(folder: Path, address: str | None = None) -> Path:
 def read_recording(path: Path) -> np.ndarray:
     """(rows, 6) raw positions of one recording."""
     try:
-        values = pd.read_csv(path, header=None, dtype=float).to_numpy()
+        values = np.loadtxt(path, delimiter=",", ndmin=2)
     except (OSError, ValueError) as error:
         raise DataError(worded(str(path), "rows of six numbers", str(error), "use the original files")) from error
     if values.ndim != 2 or values.shape[1] != 6 or not np.all(np.isfinite(values)):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,9 @@ class SimulatedPendulum:
 
     def motion(self, start: np.ndarray, n_rows: int) -> np.ndarray:
         """(n_rows, 4) angles and angular velocities, one row a frame."""
+        # Imported here because every worker process would pay for it, and few need it.
+        from scipy.integrate import solve_ivp
+
         times = np.arange(n_rows) / self.frame_rate
         solution = solve_ivp(self._slope, (0.0, times[-1]), start, "DOP853", times, rtol=1e-10, atol=1e-10)
         return solution.y.T
