@@ -34,21 +34,34 @@ def _frozen(nodes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndar
 def normal_rule(mean: np.ndarray, sd: np.ndarray, kinks: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes u (n, q) and log weights (n, q): sum_k exp(log w_ik) p(u_ik) = E p(u), u ~ N(mean_i, sd_i^2).
 
-    ``kinks`` (n, k) are latent values at which p is not smooth, NaN for none. Without any the rule is Gauss-Hermite;
-    else the window of +-8.3 sd is cut there and each panel gets ``n_nodes`` nodes clustered towards its ends.
+    ``kinks`` (n, k) are latent values at which p is not smooth, NaN for none. A row without a kink within 8.3 sd gets
+    the Gauss-Hermite rule; else that window is cut there and each panel gets nodes clustered towards its ends.
     """
-    if kinks.shape[1] == 0:
-        z, weights = standard_normal(n_nodes)
-        return mean[:, None] + sd[:, None] * z, np.broadcast_to(np.log(weights), (len(mean), n_nodes))
     cuts = np.clip((np.nan_to_num(kinks, nan=np.inf) - mean[:, None]) / sd[:, None], -_WINDOW, _WINDOW)
-    ends = np.full((len(mean), 1), _WINDOW)
+    smooth = np.all(np.abs(cuts) == _WINDOW, axis=1)
+    z, log_weights = _smooth_rows(len(mean), n_nodes, 1 if smooth.all() else 1 + kinks.shape[1])
+    if not smooth.all():
+        z[~smooth], log_weights[~smooth] = _split_rows(cuts[~smooth], n_nodes)
+    return mean[:, None] + sd[:, None] * z, log_weights
+
+
+def _smooth_rows(n_rows: int, n_nodes: int, panels: int) -> tuple[np.ndarray, np.ndarray]:
+    """The Gauss-Hermite rule in each row, padded with nodes of no weight to the length of ``panels`` panels."""
+    nodes, weights = standard_normal(n_nodes)
+    z, log_weights = np.zeros((n_rows, panels * n_nodes)), np.full((n_rows, panels * n_nodes), -np.inf)
+    z[:, :n_nodes], log_weights[:, :n_nodes] = nodes, np.log(weights)
+    return z, log_weights
+
+
+def _split_rows(cuts: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Panels between the cuts (rows, k), in units of sd about the mean."""
+    ends = np.full((len(cuts), 1), _WINDOW)
     edges = np.concatenate([-ends, np.sort(cuts, axis=1), ends], axis=1)
     x, weights = _clustered(n_nodes)
     half = 0.5 * np.diff(edges, axis=1)[:, :, None]
     middle = 0.5 * (edges[:, 1:] + edges[:, :-1])[:, :, None]
-    z = (middle + half * x).reshape(len(mean), -1)
+    z = (middle + half * x).reshape(len(cuts), -1)
     with np.errstate(divide="ignore"):
-        log_weights = np.log(half * weights).reshape(len(mean), -1) - 0.5 * z**2
+        log_weights = np.log(half * weights).reshape(len(cuts), -1) - 0.5 * z**2
     # An empty panel has weight zero; the sum of the others is one up to the rule's own error.
-    total = np.log(np.sum(np.exp(log_weights), axis=1))
-    return mean[:, None] + sd[:, None] * z, log_weights - total[:, None]
+    return z, log_weights - np.log(np.sum(np.exp(log_weights), axis=1, keepdims=True))
