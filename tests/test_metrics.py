@@ -174,6 +174,33 @@ def test_crps_from_intervals(gaussian):
     assert metrics.crps(skewed, value) == pytest.approx(expected, rel=2e-3)
 
 
+@dataclass(frozen=True)
+class MixturePosterior:
+    """Means, stds (M, n, T) and weights, with intervals wide enough to hold every component."""
+
+    weights: np.ndarray
+    means: np.ndarray
+    stds: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        return np.tensordot(self.weights, self.means, axes=1)
+
+    def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
+        half = stats.norm.ppf((1 + level) / 2) * self.stds
+        return (self.means - half).min(axis=0), (self.means + half).max(axis=0)
+
+    def cdf(self, values: np.ndarray) -> np.ndarray:
+        return np.tensordot(self.weights, stats.norm.cdf(values, self.means, self.stds), axes=1)
+
+
+def test_crps_from_distribution_functions(mixture):
+    weights, means, stds, truth = mixture
+    for shift in (0.0, 30.0, -30.0):
+        exact = metrics.crps_mixture(weights, means, stds, truth + shift)
+        assert metrics.crps(MixturePosterior(weights, means, stds), truth + shift) == pytest.approx(exact, rel=1e-5)
+
+
 def test_calibration_plot_shows_each_curve(gaussian):
     mean, std, truth = gaussian
     curve = metrics.calibration_curve(GaussianPosterior(mean, std), truth, levels=(0.5, 0.9))

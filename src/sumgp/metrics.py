@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-_QUANTILE_NODES = 32
+_NODES = 32  # of quadrature over quantiles
+_DISTRIBUTION_NODES = 80  # over values, where a narrow component of a mixture must not fall between two nodes
 
 
 class HasIntervals(Protocol):
@@ -37,6 +38,14 @@ class HasLogDensity(Protocol):
 
     def log_density(self, values: np.ndarray) -> np.ndarray:
         """(n, T) log density of each value under the marginal of its point and output."""
+
+
+@runtime_checkable
+class HasDistribution(Protocol):
+    """A posterior that knows its own marginal distribution functions."""
+
+    def cdf(self, values: np.ndarray) -> np.ndarray:
+        """(n, T) probability of an output below each value."""
 
 
 def rmse(mean: np.ndarray, truth: np.ndarray) -> float:
@@ -147,20 +156,44 @@ def crps_samples(samples: np.ndarray, truth: np.ndarray) -> float:
 
 
 def crps(posterior: HasIntervals, truth: np.ndarray) -> float:
-    """Mean CRPS of any posterior that gives intervals, as twice the pinball loss integrated over all quantiles.
+    """Mean CRPS of any posterior, by quadrature.
 
-    An interval of level l holds the quantiles (1 - l)/2 and (1 + l)/2. With l = 1 - u^3 the Gauss-Legendre nodes
-    crowd in the tails, where the quantiles grow without bound; for a Gaussian the result is good to about 0.2 %.
+    With a distribution function F it is the integral of (F(z) - 1[z >= y])^2, taken on both sides of the truth y; without
+    one, twice the pinball loss integrated over the quantiles that intervals give (good to about 0.2 % for a Gaussian).
     """
-    nodes, node_weights = np.polynomial.legendre.leggauss(_QUANTILE_NODES)
     truth = np.asarray(truth, dtype=float)
+    known = isinstance(posterior, HasDistribution)
+    score = _crps_of_distribution(posterior, truth) if known else _crps_of_intervals(posterior, truth)  # type: ignore[arg-type]
+    return _mean_where_known(score, truth)
+
+
+class _HasBoth(HasIntervals, HasDistribution, Protocol):
+    """Intervals and distribution functions."""
+
+
+def _crps_of_distribution(posterior: _HasBoth, truth: np.ndarray) -> np.ndarray:
+    lower, upper = posterior.interval(1.0 - 1e-7)
+    middle = np.clip(truth, lower, upper)
+    nodes, node_weights = np.polynomial.legendre.leggauss(_DISTRIBUTION_NODES)
+    # Beyond the interval F is 0 or 1, so that what is left of the integral is a distance.
+    score = np.abs(truth - middle)
+    for u, weight in zip((nodes + 1.0) / 2.0, node_weights / 2.0, strict=True):
+        below = posterior.cdf(lower + u * (middle - lower)) ** 2
+        above = (1.0 - posterior.cdf(middle + u * (upper - middle))) ** 2
+        score += weight * ((middle - lower) * below + (upper - middle) * above)
+    return score
+
+
+def _crps_of_intervals(posterior: HasIntervals, truth: np.ndarray) -> np.ndarray:
+    """An interval of level l holds the quantiles (1 - l)/2 and (1 + l)/2; l = 1 - u^3 puts more nodes into the tails."""
+    nodes, node_weights = np.polynomial.legendre.leggauss(_NODES)
     score = np.zeros(truth.shape)
     for u, weight in zip((nodes + 1.0) / 2.0, node_weights / 2.0, strict=True):
         level = 1.0 - u**3
         lower, upper = posterior.interval(float(level))
         both = _pinball(truth - lower, (1.0 - level) / 2.0) + _pinball(truth - upper, (1.0 + level) / 2.0)
         score += weight * 3.0 * u**2 * both
-    return _mean_where_known(score, truth)
+    return score
 
 
 @dataclass(frozen=True)
