@@ -65,11 +65,14 @@ def solve_law(
     floor = ROUND_OFF * np.sum(J**2, axis=2).ravel() * float(np.max(np.einsum("ncc->nc", blocks), initial=0.0))
     typical = float(np.sqrt(np.mean(sizes**2))) or 1.0
     sizes = np.maximum(sizes, 1e-2 * typical)
-    f, q = (m, np.zeros_like(m)) if start is None else (start, np.zeros_like(m))
+    f, q = m if start is None else start, np.zeros_like(m)
     steps = 0
+    # A start that was found with a soft law needs no soft levels again.
+    levels = levels if start is None else levels[-2:]
     for level in levels:
         variances = (level * sizes) ** 2 + floor
-        f, q, last, used = _anneal(problem, f, q, variances, precise=level == levels[-1], warm=start is not None and level == levels[0])
+        warm = start is not None and level == levels[0]
+        f, q, last, used = _anneal(problem, f, q, variances, precise=level == levels[-1], warm=warm)
         steps += used
     J, w, factor = last
     misfit = float(np.sum(q * (f - m)))
@@ -81,6 +84,19 @@ def solve_law(
         worst = int(np.argmax(np.where(np.isfinite(left), left, np.inf))) // law.n_rows
         status = f"law infeasible near x = {np.array2string(x[worst], precision=4)}"
     return LawSolution(f, J, w, factor, variances, status, steps, misfit)
+
+
+def law_evidence(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, law_sd: np.ndarray) -> tuple[float, np.ndarray]:
+    """Log evidence of the law, -merit - logdet(I + J P J^T / s^2) / 2 (Laplace), and the f it is attained at.
+
+    ``law_sd`` (nR,) is the s within which the law is asked to hold.
+    """
+    n, C = m.shape
+    problem = _Problem(law, x, m, np.ascontiguousarray(P.reshape(n * C, n, C).transpose(1, 0, 2)))
+    variances = law_sd**2
+    f, q, (_, _, factor), _ = _anneal(problem, m, np.zeros_like(m), variances, precise=False, warm=False)
+    merit = _merit(q, f - m, law.residual(f, x), variances)
+    return -merit - float(np.sum(np.log(np.diagonal(factor)) - np.log(law_sd))), f
 
 
 def _anneal(

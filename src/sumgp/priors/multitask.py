@@ -114,11 +114,16 @@ class MultitaskPrior:
         return flags
 
     def log_prior(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Log density of the weak prior (up to a constant) and its gradient."""
+        """Log density of the weak prior, normalised so that priors of different size compare, and its gradient."""
         centre, below, above = self._prior_arrays
         offset = theta - centre
         width = np.where(offset < 0, below, above)
-        return -0.5 * float(np.sum((offset / width) ** 2)), -offset / width**2
+        return self._log_normaliser - 0.5 * float(np.sum((offset / width) ** 2)), -offset / width**2
+
+    @cached_property
+    def _log_normaliser(self) -> float:
+        _, below, above = self._prior_arrays
+        return -float(np.sum(np.log(0.5 * (below + above) * np.sqrt(2.0 * np.pi))))
 
     @cached_property
     def _prior_arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -54,6 +54,11 @@ class NoiseModel:
             result[list(group)] = np.exp(2.0 * value)
         return result * self.reference**2 + SMALLEST**2
 
+    def typical(self, parameters: np.ndarray) -> np.ndarray:
+        """(T,) variances for a new measurement: the mean over the rows where each row has its own."""
+        variances = self.variances(parameters)
+        return variances if variances.ndim == 1 else variances.mean(axis=0)
+
     def pull_back(self, parameters: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Gradient with respect to the parameters from the gradient (T,) with respect to the variances."""
         if self.known is not None:

@@ -106,16 +106,34 @@ class Component:
 
     def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
         """(count, n, C) joint draws, each on the law."""
+        if self.conditioning is None:
+            draws, local = self._weight_draws(x, x_law, count, generator)
+            return draws if self.law is None else self._projected(draws, local, x_law)
         mean, covariance, local = self.joint(x, x_law)
         n, C = mean.shape
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         draws = mean.ravel() + generator.standard_normal((count, n * C)) @ root.T
-        draws = draws.reshape(count * n, C)
-        if self.law is None:
-            return draws.reshape(count, n, C)
+        return self._projected(draws.reshape(count, n, C), local, x_law)
+
+    def _weight_draws(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Draws given the data alone, by way of the weights: a linear law in the task covariance holds to round-off."""
+        mean, root, left, phis = self.posterior.at(x, x_law)
+        draws = mean + np.einsum("ncw,kw->knc", root, generator.standard_normal((count, root.shape[2])))
+        for term, phi in zip(self.posterior.features.terms, phis, strict=True):
+            if term.kernel is None:
+                continue
+            values, vectors = np.linalg.eigh(term.joint_left_over(x, phi))
+            spread = vectors * np.sqrt(np.maximum(values, 0.0))
+            draws += spread @ generator.standard_normal((count, len(x), term.B.shape[1])) @ term.B.T
+        return draws, root @ root.transpose(0, 2, 1) + left
+
+    def _projected(self, draws: np.ndarray, local: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+        """Draws (count, n, C) moved onto the law point by point."""
+        assert self.law is not None
+        count, n, C = draws.shape
         metric = np.tile(self._metric(local), (count, 1, 1))
-        return project(self.law, draws, metric, np.tile(x_law, (count, 1))).points.reshape(count, n, C)
+        return project(self.law, draws.reshape(count * n, C), metric, np.tile(x_law, (count, 1))).points.reshape(count, n, C)
 
     def _law_update(self, x: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, C) given the law at its points, and gain (rows, n, C) with covariance drop gain^T gain."""

@@ -1,0 +1,333 @@
+"""ConstrainedGP: the estimator users meet, with scikit-learn's interface."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF, Kernel, RationalQuadratic
+from threadpoolctl import threadpool_limits
+
+from sumgp.constraints import AllOf, Constraint, FormulaConstraint, Law, SumLaw
+from sumgp.data import Data, Scaling, choose_scaling, output_groups, read_inputs, read_outputs
+from sumgp.errors import ConstraintError, DataError, SumGPWarning, worded
+from sumgp.prediction import Posterior
+from sumgp.priors import read_noise
+from sumgp.priors.kernels import leaves, prepare_kernel
+from sumgp.strategies import Conditioned, Fitted, Linearized, Strategy, Unconstrained
+from sumgp.strategies.law_setup import complete_scaling, typical_rows
+from sumgp.strategies.problem import FitProblem
+
+SMALL_BLAS = 400  # measured entries below which threads cost more than they give
+CONTRADICTION = 6.0  # standard errors between a stated total and the data's own before a warning
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """What a fit did: readable as attributes, as ``report["key"]``, and by ``print``."""
+
+    status: str
+    strategy: str
+    kernel: str
+    uncertainty: str
+    log_evidence: float
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, key: str) -> Any:
+        return self.details[key] if key in self.details else getattr(self, key)
+
+    def __str__(self) -> str:
+        lines = [f"status: {self.status}", f"strategy: {self.strategy}", f"kernel: {self.kernel}", f"uncertainty: {self.uncertainty}"]
+        lines.append(f"log evidence: {self.log_evidence:.3f}")
+        for key in ("effective_sample_size", "taper", "taper_reason", "law", "closed_data", "dropped_rows", "candidate_weights", "constants"):
+            if key in self.details:
+                lines.append(f"{key.replace('_', ' ')}: {self.details[key]}")
+        return "\n".join(lines)
+
+
+class ConstrainedGP(RegressorMixin, BaseEstimator):
+    """Gaussian-process regression of several outputs whose predictions obey a law.
+
+    Parameters
+    ----------
+    constraint : formula, list of formulas, constraint object, list of them, or None for a plain multitask GP.
+    outputs, inputs : names used in the law and in reports; taken from DataFrames where not given.
+    constants : values of names in the formula: a number, "unknown", a function of X, or the name of a data column.
+    kernel : a scikit-learn kernel, a list of them (a sum of separable terms, each with its own task covariance), or
+        None: several are fitted and combined.
+    noise : "per-output", "shared", or known standard deviations (a number, one per output, or an (N, T) array).
+    strategy : None = chosen from the law; Conditioned(), Linearized(), Projected(), Transformed(), Unconstrained().
+    solver : None = chosen from data and kernel; Dense(), Kronecker(), Markov().
+    uncertainty : "integrated" (hyperparameters averaged over) or "plug-in".
+    groups : lists of outputs that share one scale and noise (coordinates).
+    rank : rank of B in the task covariance B B^T + diag(v); None = full.
+    restarts : further starts of the hyperparameter search.
+    random_state : seed; the same seed gives the same numbers.
+    """
+
+    def __init__(
+        self,
+        constraint: Any = None,
+        *,
+        outputs: Sequence[str] | None = None,
+        inputs: Sequence[str] | None = None,
+        constants: Mapping[str, Any] | None = None,
+        kernel: Any = None,
+        noise: Any = "per-output",
+        strategy: Strategy | None = None,
+        solver: Any = None,
+        uncertainty: str = "integrated",
+        groups: Sequence[Sequence[str | int]] | None = None,
+        rank: int | None = None,
+        restarts: int = 2,
+        random_state: int | None = 0,
+    ) -> None:
+        self.constraint = constraint
+        self.outputs = outputs
+        self.inputs = inputs
+        self.constants = constants
+        self.kernel = kernel
+        self.noise = noise
+        self.strategy = strategy
+        self.solver = solver
+        self.uncertainty = uncertainty
+        self.groups = groups
+        self.rank = rank
+        self.restarts = restarts
+        self.random_state = random_state
+
+    def fit(self, X: Any, Y: Any, progress: Callable[[str], None] | None = None) -> ConstrainedGP:
+        """Fit to inputs X (N,) or (N, D) and outputs Y (N, T), NaN = not measured.
+
+        ``progress`` is called with a phrase at each stage.
+        """
+        problem, law = self._problem(X, Y, progress or (lambda stage: None))
+        strategy = self.strategy if self.strategy is not None else default_strategy(law)
+        if law is None and not isinstance(strategy, Unconstrained):
+            raise ConstraintError(f"strategy: {type(strategy).__name__}() needs a law, got constraint=None; give one or use Unconstrained()")
+        threads = 1 if problem.y.size <= SMALL_BLAS else None
+        with threadpool_limits(limits=threads, user_api="blas"):
+            fitted = strategy.fit(problem)
+        self._keep(problem, law, strategy, fitted)
+        if law is not None:
+            self._warn_if_contradicted(problem, law)
+        return self
+
+    def _problem(self, X: Any, Y: Any, progress: Callable[[str], None]) -> tuple[FitProblem, Law | None]:
+        """Validate everything and bring it into unit-free form."""
+        if self.uncertainty not in ("integrated", "plug-in"):
+            raise DataError(worded("uncertainty", "'integrated' or 'plug-in'", repr(self.uncertainty), "choose one of them"))
+        extra = self._extra_columns()
+        x, input_names = read_inputs(X, self.inputs, extra)
+        y, output_names = read_outputs(Y, self.outputs, len(x))
+        if not np.any(~np.isnan(y)):
+            raise DataError(worded("Y", "at least one measured value", "only NaN", "check how missing values were read"))
+        law = self._bind(output_names, input_names)
+        data = Data(x, y, input_names, output_names, extra)
+        groups = output_groups(self.groups, output_names)
+        stationary = self.kernel is None or _all_stationary(self.kernel)
+        scaling = choose_scaling(data, groups, unit_inputs=self.kernel is None)
+        if not stationary:
+            scaling = Scaling(np.zeros_like(scaling.x_shift), scaling.x_scale, scaling.y_shift, scaling.y_scale)
+        scaling = complete_scaling(law, data, scaling)
+        span = np.ptp(scaling.inputs(x), axis=0)
+        half_range = 0.5 * np.where(span > 0, span, 1.0)
+        problem = FitProblem(
+            data=data,
+            scaling=scaling,
+            law=law,
+            candidates=candidate_kernels(self.kernel, half_range, y.shape[1], self.strategy, law),
+            rank=_checked_rank(self.rank, y.shape[1]),
+            noise=read_noise(self.noise, scaling.y_scale, groups, len(x)),
+            uncertainty=self.uncertainty,
+            restarts=int(self.restarts),
+            random_state=0 if self.random_state is None else int(self.random_state),
+            progress=progress,
+            solver=self.solver,
+        )
+        return problem, law
+
+    def _keep(self, problem: FitProblem, law: Law | None, strategy: Strategy, fitted: Fitted) -> None:
+        self.law_ = law
+        self.data_ = problem.data
+        self.scaling_ = problem.scaling
+        self.fitted_ = fitted
+        self.strategy_ = strategy
+        self.n_features_in_ = problem.data.x.shape[1]
+        self.n_outputs_ = problem.n_outputs
+        report = dict(fitted.report)
+        self.fit_report_ = FitReport(
+            status=report.pop("status"),
+            strategy=type(strategy).__name__,
+            kernel=report.pop("kernel"),
+            uncertainty=report.pop("uncertainty"),
+            log_evidence=float(report.pop("log_evidence")),
+            details=report,
+        )
+
+    def _extra_columns(self) -> tuple[str, ...]:
+        """Names of data columns that the law needs besides the inputs."""
+        if isinstance(self.constraint, Law):
+            return self.constraint.extra_columns
+        named = [v for v in (self.constants or {}).values() if isinstance(v, str) and v != "unknown"]
+        return tuple(dict.fromkeys(named))
+
+    def _bind(self, outputs: tuple[str, ...], inputs: tuple[str, ...]) -> Law | None:
+        constraint = as_constraint(self.constraint, self.constants)
+        if constraint is None:
+            return None
+        law = constraint if isinstance(constraint, Law) else constraint.bind(outputs, inputs)
+        if law.outputs != outputs:
+            raise ConstraintError(worded("constraint", f"a law for the outputs {list(outputs)}", f"one for {list(law.outputs)}", "bind it to these"))
+        return law
+
+    def _warn_if_contradicted(self, problem: FitProblem, law: Law) -> None:
+        """Compare what the raw complete rows say about each total with what the law states."""
+        if law.unknowns or isinstance(self.strategy_, Unconstrained):
+            return
+        complete = problem.data.measured[:, law.involved()[: problem.n_outputs]].all(axis=1)
+        if complete.sum() < 4:
+            return
+        filled = problem.scaling.restore(typical_rows(problem.data, problem.scaling))[complete]
+        x = problem.data.x[complete]
+        with np.errstate(all="ignore"):
+            residual = law.residual(filled, x)
+        for row in range(law.n_rows):
+            values = residual[:, row][np.isfinite(residual[:, row]) & law.active(x)[:, row]]
+            if len(values) < 4:
+                continue
+            error = max(float(values.std(ddof=1)) / np.sqrt(len(values)), 1e-12 * float(np.abs(filled).max()))
+            offset = float(values.mean())
+            curvature_bias = self._noise_bias(law, filled, x, row)
+            if abs(offset) > CONTRADICTION * error + 2.0 * abs(curvature_bias) + float(law.noise[row]):
+                warnings.warn(
+                    f"the data contradict the law {law.labels[row]!r}: measured rows miss it by {offset:.4g} on average, "
+                    f"with a standard error of {error:.2g}; check the total, or declare it unknown",
+                    SumGPWarning, stacklevel=3,
+                )
+
+    def _noise_bias(self, law: Law, f: np.ndarray, x: np.ndarray, row: int) -> float:
+        """Mean residual that noise alone causes through the law's curvature (E[z^2] exceeds the true square)."""
+        noise = self.fitted_.components[0].noise * self.scaling_.y_scale**2
+        bias = 0.0
+        for t, variance in enumerate(noise):
+            step = np.sqrt(variance)
+            up, down = f.copy(), f.copy()
+            up[:, t] += step
+            down[:, t] -= step
+            with np.errstate(all="ignore"):
+                second = law.residual(up, x)[:, row] + law.residual(down, x)[:, row] - 2.0 * law.residual(f, x)[:, row]
+            bias += 0.5 * float(np.nanmean(second)) if np.isfinite(second).any() else 0.0
+        return bias
+
+    def posterior(self, X: Any) -> Posterior:
+        """Posterior of all outputs at X, given data and law."""
+        if not hasattr(self, "fitted_"):
+            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet; call fit(X, Y) before predicting")
+        if isinstance(X, pd.DataFrame) or not self.data_.extra_columns:
+            x, _ = read_inputs(X, self.data_.input_names, self.data_.extra_columns)
+        else:
+            x = self._with_extras(X)
+        return Posterior(self.fitted_, self.scaling_, self.law_, self.data_, x)
+
+    def _with_extras(self, X: Any) -> np.ndarray:
+        values = np.asarray(X, dtype=float)
+        wanted = [*self.data_.input_names, *self.data_.extra_columns]
+        if values.ndim != 2 or values.shape[1] != len(wanted):
+            raise DataError(
+                worded("X", f"the columns {wanted}", f"shape {values.shape}",
+                       f"the law needs {list(self.data_.extra_columns)} at prediction too; add it to X")
+            )
+        return read_inputs(values, wanted)[0]
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """(n, T) means, on the law; with the standard deviations (n, T) or the joint covariance (nT, nT) if asked.
+
+        Outputs fitted from a one-dimensional Y come back one-dimensional.
+        """
+        if return_std and return_cov:
+            raise DataError("return_std, return_cov: at most one of them can be asked for; choose one")
+        posterior = self.posterior(X)
+        flat = (lambda a: a[:, 0]) if self.n_outputs_ == 1 else (lambda a: a)
+        mean = flat(posterior.mean)
+        if return_std:
+            return mean, flat(posterior.std)
+        if return_cov:
+            return mean, posterior.covariance()
+        return mean
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to one file (see ``sumgp.load``)."""
+        from sumgp import persistence
+
+        persistence.save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        tags.regressor_tags.poor_score = True
+        tags.input_tags.allow_nan = False
+        return tags
+
+
+def as_constraint(constraint: Any, constants: Mapping[str, Any] | None) -> Constraint | Law | None:
+    """A constraint object from whatever the user wrote down."""
+    if constraint is None or isinstance(constraint, (Constraint, Law)):
+        return constraint
+    if isinstance(constraint, str):
+        return FormulaConstraint(constraint, constants)
+    if isinstance(constraint, Sequence) and len(constraint):
+        if all(isinstance(c, str) for c in constraint):
+            return FormulaConstraint(list(constraint), constants)
+        parts = [as_constraint(c, constants) for c in constraint]
+        if all(isinstance(p, Constraint) for p in parts):
+            return AllOf(parts)  # type: ignore[arg-type]
+    raise ConstraintError(worded("constraint", "a formula, a list of formulas, a constraint object or None", repr(constraint)[:80], "e.g. 'a + b = 1'"))
+
+
+def default_strategy(law: Law | None) -> Strategy:
+    """Unconstrained without a law, Conditioned for linear ones, Linearized for all others."""
+    if law is None:
+        return Unconstrained()
+    return Conditioned() if isinstance(law, SumLaw) and law.is_linear else Linearized()
+
+
+def candidate_kernels(kernel: Any, half_range: np.ndarray, n_outputs: int, strategy: Any, law: Law | None) -> tuple[tuple[Kernel, ...], ...]:
+    """Candidate priors, each a tuple of kernels (terms): the user's, or smooth ones with thin and heavy tails.
+
+    With two or three outputs a sum of two terms joins in, so that outputs may have lengthscales of their own.
+    """
+    if kernel is not None:
+        kernels = list(kernel) if isinstance(kernel, Sequence) else [kernel]
+        if not kernels:
+            raise DataError(worded("kernel", "at least one kernel", "an empty list", "leave kernel=None"))
+        return (tuple(prepare_kernel(k, half_range) for k in kernels),)
+    size: Any = 1.0 if len(half_range) == 1 else np.ones(len(half_range))
+    rational = RationalQuadratic(alpha=2.0, alpha_bounds="fixed")
+    single: list[tuple[Kernel, ...]] = [(prepare_kernel(RBF(size), half_range),)]
+    if len(half_range) == 1:
+        single.append((prepare_kernel(rational, half_range),))
+    on_tasks = isinstance(strategy, Conditioned) or (strategy is None and law is not None and isinstance(law, SumLaw) and law.is_linear)
+    if 2 <= n_outputs <= 3 and len(half_range) == 1 and not on_tasks:
+        single.append((prepare_kernel(rational, 0.4 * half_range), prepare_kernel(rational, 1.6 * half_range)))
+    return tuple(single)
+
+
+def _all_stationary(kernel: Any) -> bool:
+    kernels = kernel if isinstance(kernel, Sequence) else [kernel]
+    return all(leaf.is_stationary() for k in kernels if isinstance(k, Kernel) for leaf in leaves(k))
+
+
+def _checked_rank(rank: int | None, n_outputs: int) -> int | None:
+    if rank is None:
+        return None
+    if not 0 <= int(rank) <= n_outputs:
+        raise DataError(worded("rank", f"a number from 0 to {n_outputs}", repr(rank), "leave rank=None for a full task covariance"))
+    return int(rank)

@@ -1,0 +1,263 @@
+"""Predictions: a mixture of Gaussian posteriors in the user's units, with means and samples on the law."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy.special import logsumexp, ndtr, ndtri
+
+from sumgp.constraints.law import Law
+from sumgp.data import Data, Scaling
+from sumgp.errors import DataError, worded
+from sumgp.inference.projection import project
+from sumgp.strategies.base import Fitted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BLOCK = 256  # points per block: bounds memory whatever the number of asked points
+LARGEST_JOINT = 6000  # points times outputs of a joint covariance (0.3 GB)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Outputs at asked points given the data (and the law).
+
+    ``mean``, ``std`` (n, T), ``interval(level)`` and ``sample`` are in the user's units. ``noisy`` posteriors describe a
+    new measurement instead of the true value (see ``observed``).
+    """
+
+    fitted: Fitted
+    scaling: Scaling
+    law: Law | None
+    data: Data
+    x: np.ndarray  # (n, D + E) in the user's units
+    noisy: bool = False
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the T outputs."""
+        return self.data.output_names
+
+    @property
+    def _n_outputs(self) -> int:
+        return len(self.output_names)
+
+    def _blocks(self) -> Iterator[slice]:
+        for start in range(0, len(self.x), BLOCK):
+            yield slice(start, start + BLOCK)
+
+    @cached_property
+    def _marginals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Means (K, n, C), standard deviations (K, n, T), mixture covariance (n, C, C) and mixture mean (n, C), unit-free."""
+        weights, T = self.fitted.weights, self._n_outputs
+        inputs = self.scaling.inputs(self.x)
+        means, sds, covariances = [], [], []
+        for block in self._blocks():
+            parts = [c.marginals(inputs[block], self.x[block]) for c in self.fitted.components]
+            mean = np.stack([m for m, _ in parts])
+            centre = np.einsum("k,knc->nc", weights, mean)
+            within = np.einsum("k,kncd->ncd", weights, np.stack([v for _, v in parts]))
+            offset = mean - centre
+            covariances.append(within + np.einsum("k,knc,knd->ncd", weights, offset, offset))
+            variance = np.stack([np.einsum("ncc->nc", v)[:, :T] for _, v in parts])
+            if self.noisy:
+                variance = variance + np.stack([c.noise for c in self.fitted.components])[:, None, :]
+            means.append(mean)
+            sds.append(np.sqrt(np.maximum(variance, 1e-300)))
+        all_means = np.concatenate(means, axis=1)
+        return all_means, np.concatenate(sds, axis=1), np.concatenate(covariances), np.einsum("k,knc->nc", weights, all_means)
+
+    @cached_property
+    def _centre(self) -> np.ndarray:
+        """(n, C) mixture mean brought back onto the law, unit-free."""
+        means, _, covariance, centre = self._marginals
+        law = self.fitted.law
+        if law is None or len(means) == 1:
+            return centre
+        T, U = self._n_outputs, len(law.law.unknowns)
+        metric = covariance.copy()
+        metric[:, T : T + U, :] = 0.0
+        metric[:, :, T : T + U] = 0.0
+        # Constants are one value for all points: the mixture's own mean of them.
+        centre = centre.copy()
+        centre[:, T : T + U] = centre[:, T : T + U].mean(axis=0)
+        return project(law, centre, metric, self.x).points
+
+    @property
+    def mean(self) -> np.ndarray:
+        """(n, T) means, on the law."""
+        return self.scaling.restore(self._centre[:, : self._n_outputs])
+
+    @property
+    def std(self) -> np.ndarray:
+        """(n, T) standard deviations around ``mean``."""
+        means, sds, _, _ = self._marginals
+        T = self._n_outputs
+        spread = np.einsum("k,knt->nt", self.fitted.weights, sds**2 + (means[:, :, :T] - self._centre[:, :T]) ** 2)
+        return np.sqrt(spread) * self.scaling.y_scale
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends (n, T) of the central interval that holds the value with probability ``level``."""
+        if not 0.0 < level < 1.0:
+            raise DataError(worded("level", "a probability between 0 and 1", repr(level), "e.g. 0.95"))
+        tail = 0.5 * (1.0 - level)
+        return self.quantile(tail), self.quantile(1.0 - tail)
+
+    def quantile(self, probability: float) -> np.ndarray:
+        """(n, T) quantiles of the mixture's marginals."""
+        means, sds, _, _ = self._marginals
+        return self.scaling.restore(mixture_quantile(means[:, :, : self._n_outputs], sds, self.fitted.weights, probability))
+
+    def cdf(self, values: np.ndarray) -> np.ndarray:
+        """(n, T) probability of an output below ``values``."""
+        z = self._standardised(values)
+        return np.einsum("k,knt->nt", self.fitted.weights, ndtr(z))
+
+    def log_density(self, values: np.ndarray) -> np.ndarray:
+        """(n, T) log densities of the marginals at ``values``, in the user's units."""
+        _, sds, _, _ = self._marginals
+        z = self._standardised(values)
+        log_parts = -0.5 * z**2 - np.log(sds) - 0.5 * np.log(2.0 * np.pi) + np.log(self.fitted.weights)[:, None, None]
+        return logsumexp(log_parts, axis=0) - np.log(self.scaling.y_scale)
+
+    def _standardised(self, values: np.ndarray) -> np.ndarray:
+        means, sds, _, _ = self._marginals
+        return (self.scaling.outputs(np.asarray(values, dtype=float)) - means[:, :, : self._n_outputs]) / sds
+
+    def covariance(self) -> np.ndarray:
+        """(nT, nT) joint covariance, ordered point by point."""
+        self._check_joint("covariance")
+        T, n = self._n_outputs, len(self.x)
+        inputs = self.scaling.inputs(self.x)
+        total = np.zeros((n * T, n * T))
+        means = self._marginals[0][:, :, :T]
+        for weight, component, mean in zip(self.fitted.weights, self.fitted.components, means, strict=True):
+            C = component.posterior.features.n_columns
+            joint = component.joint_covariance(inputs, self.x).reshape(n, C, n, C)[:, :T, :, :T].reshape(n * T, n * T)
+            offset = (mean - self._centre[:, :T]).ravel()
+            total += weight * (joint + np.outer(offset, offset))
+            if self.noisy:
+                total[np.diag_indices(n * T)] += weight * np.tile(component.noise, n)
+        scale = np.tile(self.scaling.y_scale, n)
+        return total * np.outer(scale, scale)
+
+    def sample(self, n: int = 1, random_state: int = 0) -> np.ndarray:
+        """(n, points, T) joint draws; each obeys the law (with its own value of an unknown constant)."""
+        self._check_joint("sample")
+        draws = self._draws(n, random_state)[:, :, : self._n_outputs]
+        return self.scaling.restore(draws)
+
+    def _draws(self, count: int, random_state: int) -> np.ndarray:
+        generator = np.random.default_rng(random_state)
+        owners = np.sort(generator.choice(len(self.fitted.weights), size=count, p=self.fitted.weights))
+        inputs = self.scaling.inputs(self.x)
+        parts = []
+        for owner in np.unique(owners):
+            component = self.fitted.components[owner]
+            draws = component.sample(inputs, self.x, int(np.sum(owners == owner)), generator)
+            if self.noisy:
+                T = self._n_outputs
+                draws[:, :, :T] += generator.standard_normal(draws[:, :, :T].shape) * np.sqrt(component.noise)
+            parts.append(draws)
+        return np.concatenate(parts)[generator.permutation(count)]
+
+    def _check_joint(self, what: str) -> None:
+        size = len(self.x) * self._n_outputs
+        if size > LARGEST_JOINT:
+            raise DataError(
+                f"{what}: a joint covariance of {size} values would need {size**2 * 8 * 4 / 1e9:.1f} GB; "
+                f"ask for at most {LARGEST_JOINT // self._n_outputs} points at a time"
+            )
+
+    def constants(self, level: float = 0.95) -> pd.DataFrame:
+        """Estimated constants of the law: mean, sd, lower, upper, one row each (empty without unknowns)."""
+        law = self.fitted.law
+        names = law.law.unknowns if law is not None else ()
+        T = self._n_outputs
+        means, _, _, _ = self._marginals
+        rows = []
+        for i, name in enumerate(names):
+            shift, scale = law.shift[T + i], law.scale[T + i]  # type: ignore[union-attr]
+            parts = [c.marginals(self.scaling.inputs(self.x[:1]), self.x[:1]) for c in self.fitted.components]
+            m = np.array([p[0][0, T + i] for p in parts])[:, None, None]
+            s = np.sqrt(np.array([p[1][0, T + i, T + i] for p in parts]))[:, None, None]
+            w = self.fitted.weights
+            mean = float(np.sum(w * m[:, 0, 0]))
+            sd = float(np.sqrt(np.sum(w * (s[:, 0, 0] ** 2 + (m[:, 0, 0] - mean) ** 2))))
+            ends = [float(mixture_quantile(m, s, w, p)[0, 0]) for p in (0.5 - level / 2, 0.5 + level / 2)]
+            rows.append([name, shift + scale * mean, scale * sd, shift + scale * ends[0], shift + scale * ends[1]])
+        return pd.DataFrame(rows, columns=["constant", "mean", "sd", "lower", "upper"]).set_index("constant")
+
+    def residual(self) -> np.ndarray:
+        """(n, R) law residual of the mean, in the law's own units; zero columns without a law."""
+        if self.law is None:
+            return np.zeros((len(self.x), 0))
+        return self._residual_of(self.mean, self._centre)
+
+    def _residual_of(self, outputs: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        assert self.law is not None
+        U, T = len(self.law.unknowns), self._n_outputs
+        f = outputs
+        if U:
+            law = self.fitted.law
+            if law is None:
+                return np.zeros((len(self.x), 0))
+            f = np.concatenate([outputs, law.shift[T : T + U] + law.scale[T : T + U] * columns[:, T : T + U]], axis=1)
+        with np.errstate(all="ignore"):
+            return np.where(self.law.active(self.x), self.law.residual(f, self.x), 0.0)
+
+    def observed(self) -> Posterior:
+        """The same for a new noisy measurement of each output."""
+        return replace(self, noisy=True)
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """One row per point: inputs, then mean, sd, lower and upper of each output, then the law's residual."""
+        lower, upper = self.interval(level)
+        names = [*self.data.input_names, *self.data.extra_columns]
+        columns: dict[str, np.ndarray] = {name: self.x[:, i] for i, name in enumerate(names)}
+        mean, std = self.mean, self.std
+        for t, name in enumerate(self.output_names):
+            columns |= {name: mean[:, t], f"{name}_sd": std[:, t], f"{name}_lower": lower[:, t], f"{name}_upper": upper[:, t]}
+        residual = self.residual()
+        for r in range(residual.shape[1]):
+            columns["law_residual" if residual.shape[1] == 1 else f"law_residual_{r + 1}"] = residual[:, r]
+        return pd.DataFrame(columns)
+
+    def plot(self, level: float = 0.95) -> Figure:
+        """Figure with data, missing marks, mean and band of each output, and the law's residual."""
+        from sumgp.prediction.plotting import plot_posterior
+
+        return plot_posterior(self, level)
+
+
+def mixture_quantile(means: np.ndarray, sds: np.ndarray, weights: np.ndarray, probability: float) -> np.ndarray:
+    """(n, T) quantiles of Gaussian mixtures with means, sds (K, n, T) and weights (K,), by safeguarded Newton steps."""
+    z = ndtri(probability)
+    ends = means + z * sds
+    if len(weights) == 1:
+        return ends[0]
+    # The quantile lies between the smallest and the largest of the components' own quantiles.
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    value = np.einsum("k,knt->nt", weights, ends)
+    for _ in range(60):
+        s = (value - means) / sds
+        F = np.einsum("k,knt->nt", weights, ndtr(s))
+        low, high = np.where(F < probability, value, low), np.where(F < probability, high, value)
+        density = np.einsum("k,knt->nt", weights, np.exp(-0.5 * s**2) / (sds * np.sqrt(2.0 * np.pi)))
+        with np.errstate(all="ignore"):
+            newton = value - (F - probability) / density
+        inside = np.isfinite(newton) & (newton > low) & (newton < high)
+        update = np.where(inside, newton, 0.5 * (low + high))
+        if np.max(np.abs(update - value) / sds.min(axis=0)) < 1e-9:
+            return update
+        value = update
+    return value
+
+
+__all__ = ["Posterior", "mixture_quantile"]

@@ -1,0 +1,37 @@
+"""Which solver computes the evidence: asked for, or chosen from data and prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumgp.errors import DataError
+from sumgp.priors.multitask import MultitaskPrior
+from sumgp.solvers.dense import DenseEvidence
+from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker
+
+
+@dataclass(frozen=True)
+class Dense:
+    """One Cholesky factor of all measured entries: any data, O((N T)^3)."""
+
+
+@dataclass(frozen=True)
+class Kronecker:
+    """Two eigendecompositions: complete data, one kernel term, O(N^3 + T^3)."""
+
+
+def choose_evidence(solver: object, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> DenseEvidence | KroneckerEvidence:
+    """Evidence by the solver asked for; by itself Kronecker wherever it is exact and measured to be faster."""
+    exact = fits_kronecker(prior, y)
+    if isinstance(solver, Kronecker):
+        if not exact:
+            raise DataError(
+                "solver: Kronecker() needs complete data, one kernel term and an unknown noise per output, which is not "
+                "the case here; use Dense() or leave solver=None"
+            )
+        return KroneckerEvidence(prior, x, y)
+    if solver is None and exact and y.size >= 40 and y.shape[1] >= 2:
+        return KroneckerEvidence(prior, x, y)
+    return DenseEvidence(prior, x, y)

@@ -1,0 +1,152 @@
+"""Linear laws, imposed exactly by conditioning the prior (the paper's section 3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sumgp.constraints.law import SumLaw
+from sumgp.data import Data, Scaling
+from sumgp.errors import ConstraintError
+from sumgp.priors.multitask import MultitaskPrior, TaskLaw
+from sumgp.solvers.choice import choose_evidence
+from sumgp.solvers.joint import JointEvidence
+from sumgp.solvers.weights import build_features, condition_on_data
+from sumgp.strategies.base import Fitted, Strategy
+from sumgp.strategies.component import Component
+from sumgp.strategies.law_engine import LawEngine
+from sumgp.strategies.law_setup import LawSetup, set_up_law
+from sumgp.strategies.mixture import fit_candidates, mix
+from sumgp.strategies.problem import FitProblem
+
+CLOSED = 3e-3  # rows that obey the law this well (in sds of the outputs) have noise that obeys it too
+
+
+@dataclass(frozen=True)
+class Conditioned(Strategy):
+    """Condition on F f = S: on the task covariance where F is constant, else on the full joint.
+
+    ``joint=True`` forces the general algorithm (for comparison).
+    """
+
+    draws: int = 16
+    joint: bool = False
+
+    def fit(self, problem: FitProblem) -> Fitted:
+        law = problem.law
+        assert law is not None
+        if not isinstance(law, SumLaw) or not law.is_linear:
+            raise ConstraintError("strategy: Conditioned() imposes linear laws only, and this law is nonlinear; use Linearized() or None")
+        single = all(len(kernels) == 1 for kernels in problem.candidates)
+        if law.has_constant_coefficients and not law.unknowns and single and not self.joint:
+            return self._on_tasks(problem, law)
+        return self._on_joint(problem, law)
+
+    def _on_tasks(self, problem: FitProblem, law: SumLaw) -> Fitted:
+        """Algorithm 3: constant F, S constant or varying, one separable term."""
+        F, noise, keep = independent_rows(law, problem.data)
+        unit_F, size, totals = unit_free_rows(F, problem.scaling)
+        unit_noise = noise / size
+
+        def right_sides(x_law: np.ndarray) -> np.ndarray:
+            return totals(law.S(x_law)[:, keep])
+
+        task_law = TaskLaw(unit_F, unit_noise, right_sides(problem.data.x))
+        closed = problem.noise.known is None and _is_closed(problem, task_law)
+        problem = replace(problem, noise=replace(problem.noise, closed=closed))
+        priors = problem.priors("task", law=task_law)
+        fitted = fit_candidates(problem, priors, lambda p: choose_evidence(problem.solver, p, problem.x, problem.y))
+
+        def build(prior: MultitaskPrior, theta: np.ndarray) -> Component:
+            features = build_features(prior, theta, problem.x, right_sides)
+            posterior = condition_on_data(prior, theta, features, problem.x, problem.data.x, problem.y)
+            return Component(posterior, theta, prior.noise.typical(theta[prior.noise_slice]), prior.n_outputs)
+
+        components, weights, report = mix(problem, fitted, build, None, self.draws)
+        report |= {"status": report["hyperparameter_status"], "law": "on the task covariance", "closed_data": closed}
+        report["dropped_rows"] = [law.labels[i] for i in range(law.n_rows) if i not in keep]
+        return Fitted(components, weights, None, report)
+
+    def _on_joint(self, problem: FitProblem, law: SumLaw) -> Fitted:
+        """Algorithm 2: F(x), several terms, unknown totals, laws on part of the inputs."""
+        setup = set_up_law(law, problem.data, problem.scaling, 1.0)
+        check_feasible(law, problem.data)
+        priors = problem.priors("task", unknown=setup.unknown, soft=setup.law.soft_variances)
+        rows, totals = _linear_rows(setup, problem.data)
+        fitted = fit_candidates(problem, priors, lambda p: JointEvidence(p, problem.x, problem.y, rows, totals))
+        engine = LawEngine(problem, setup)
+        components, weights, report = mix(problem, fitted, lambda p, t: engine.component(p, t), None, self.draws)
+        report |= {"status": report["hyperparameter_status"], "law": "on the full joint"}
+        return Fitted(components, weights, setup.law, report)
+
+
+def _linear_rows(setup: LawSetup, data: Data) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients (N, R, C) and right sides (N, R) of a linear law at the training rows, unit-free."""
+    zero = np.zeros((len(data.x), setup.law.n_columns))
+    return setup.law.jacobian(zero, data.x), -setup.law.residual(zero, data.x)
+
+
+def unit_free_rows(F: np.ndarray, scaling: Scaling):  # noqa: ANN201 - a closure with its sizes
+    """F in unit-free outputs with rows of length one, the rows' sizes, and the map of right sides."""
+    scaled = F * scaling.y_scale
+    size = np.linalg.norm(scaled, axis=1)
+    shift = F @ scaling.y_shift
+    return scaled / size[:, None], size, lambda S: (S - shift) / size
+
+
+def independent_rows(law: SumLaw, data: Data) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Rows of F that are not combinations of earlier ones; a combination with another total is an error."""
+    F, noise = law.as_matrix(), law.noise
+    S = law.S(data.x)
+    size = np.linalg.norm(F, axis=1)
+    keep: list[int] = []
+    for row in range(len(F)):
+        exact = [k for k in keep if noise[k] == 0]
+        if noise[row] > 0 or not exact:
+            keep.append(row)
+            continue
+        basis = F[exact] / size[exact, None]
+        weights, *_ = np.linalg.lstsq(basis.T, F[row] / size[row], rcond=None)
+        if np.linalg.norm(basis.T @ weights - F[row] / size[row]) > 1e-10:
+            keep.append(row)
+            continue
+        implied = S[:, exact] / size[exact] @ weights * size[row]
+        tolerance = 1e-8 * np.maximum(np.abs(S[:, row]), np.abs(S[:, exact]).max(axis=1)) + 1e-300
+        if np.any(np.abs(implied - S[:, row]) > tolerance):
+            others = ", ".join(repr(law.labels[k]) for k, w in zip(exact, weights, strict=True) if abs(w) > 1e-12)
+            raise ConstraintError(
+                f"constraint: the law {law.labels[row]!r} contradicts {others}: together they cannot be met; correct a total or remove one"
+            )
+    return F[keep], noise[keep], keep
+
+
+def check_feasible(law: SumLaw, data: Data) -> None:
+    """Every training row must have outputs that meet F(x) f = S(x)."""
+    if np.any(law.noise > 0):
+        return
+    C = law.n_columns
+    F = law.jacobian(np.zeros((len(data.x), C)), data.x)
+    S = -law.residual(np.zeros((len(data.x), C)), data.x)
+    active = law.active(data.x)
+    for i in range(len(data.x)):
+        rows, right = F[i][active[i]], S[i][active[i]]
+        if not len(rows):
+            continue
+        solution, *_ = np.linalg.lstsq(rows, right, rcond=None)
+        size = np.abs(right).max() + np.abs(rows @ solution).max()
+        if size > 0 and np.abs(rows @ solution - right).max() > 1e-8 * size:
+            raise ConstraintError(
+                f"constraint: no outputs meet the law at x = {data.x[i].tolist()} (row {i}); correct F or S there, or limit the law with where="
+            )
+
+
+def _is_closed(problem: FitProblem, law: TaskLaw) -> bool:
+    """True if complete rows obey the law far better than independent noise would let them."""
+    y = problem.y
+    involved = np.any(law.F != 0, axis=0)
+    complete = ~np.isnan(y[:, involved]).any(axis=1)
+    if complete.sum() < 3 or np.any(law.noise > 0):
+        return False
+    filled = np.where(np.isnan(y), 0.0, y)[complete]
+    return float(np.max(np.abs(filled @ law.F.T - law.totals[complete]))) < CLOSED

@@ -1,0 +1,148 @@
+"""Imposing a law on the posterior of one set of hyperparameters, and the evidence the law gives for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sumgp.inference.law_solve import LawSolution, law_evidence, solve_law
+from sumgp.linalg import cholesky, solve_cholesky
+from sumgp.priors.kernels import lengthscale_mask
+from sumgp.priors.multitask import MultitaskPrior
+from sumgp.solvers.weights import WeightPosterior, build_features, condition_on_data
+from sumgp.strategies.component import Component, LawConditioning, Taper
+from sumgp.strategies.law_setup import LawSetup
+from sumgp.strategies.problem import FitProblem
+
+EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
+EVIDENCE_POINTS = 120.0
+
+
+@dataclass(frozen=True)
+class LawState:
+    """Posterior given the data at the law's points."""
+
+    posterior: WeightPosterior
+    mean: np.ndarray  # (n, C)
+    root: np.ndarray  # (n, C, weights)
+
+    def covariance(self, taper: Taper | None, x: np.ndarray) -> np.ndarray:
+        """(nC, nC) covariance between the points, tapered where asked."""
+        n, C, _ = self.root.shape
+        flat = self.root.reshape(n * C, -1)
+        P = flat @ flat.T
+        return P if taper is None else taper.apply(P.reshape(n, C, n, C), x, x).reshape(n * C, n * C)
+
+
+@dataclass
+class LawEngine:
+    """Law solves for many hyperparameters of one fit."""
+
+    problem: FitProblem
+    setup: LawSetup
+    law_sd: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (n R,) in the evidence, the same for all hyperparameters
+    _solved: dict[bytes, tuple[LawState, np.ndarray]] = field(default_factory=dict)
+
+    def state(self, prior: MultitaskPrior, theta: np.ndarray) -> LawState:
+        """Condition on the data."""
+        problem, setup = self.problem, self.setup
+        features = build_features(prior, theta, np.vstack([problem.x, setup.x]))
+        posterior = condition_on_data(prior, theta, features, problem.x, problem.data.x, problem.y)
+        mean, root, _, _ = posterior.at(setup.x, setup.x_law)
+        return LawState(posterior, mean, root)
+
+    def calibrate(self, state: LawState) -> None:
+        """Fix the law's sd in the evidence from a reference posterior: its own rms size, row by row."""
+        J = self.setup.law.jacobian(state.mean, self.setup.x_law)
+        n = len(J)
+        size = np.sqrt(np.mean(np.sum(np.einsum("nrc,ncw->nrw", J, state.root) ** 2, axis=2), axis=0))
+        share = EVIDENCE_SHARE * np.sqrt(n / EVIDENCE_POINTS)
+        self.law_sd = np.tile(np.maximum(share * size, 1e-12), n)
+
+    def log_evidence(self, prior: MultitaskPrior, theta: np.ndarray) -> float:
+        """Log evidence of the law at its points, given the data."""
+        state = self.state(prior, theta)
+        value, f = law_evidence(self.setup.law, self.setup.x_law, state.mean, state.covariance(None, self.setup.x), self.law_sd)
+        self._solved[theta.tobytes()] = (state, f)
+        return value
+
+    def component(self, prior: MultitaskPrior, theta: np.ndarray, taper_length: float | None = None) -> Component:
+        """Posterior given data and law; ``taper_length`` in lengthscales, None = joint conditioning, 0 = projection only."""
+        known = self._solved.pop(theta.tobytes(), None)
+        state, start = known if known is not None else (self.state(prior, theta), None)
+        noise = prior.noise.typical(theta[prior.noise_slice])
+        plain = Component(state.posterior, theta, noise, prior.n_outputs, self.setup.law)
+        if taper_length == 0.0 and not len(self.setup.unknown):
+            return plain
+        taper = self.taper(prior, theta, taper_length)
+        solution = self.solve(state, taper, start if taper is None else None)
+        conditioning = LawConditioning(self.setup.x, state.root, solution, taper)
+        return Component(state.posterior, theta, noise, prior.n_outputs, self.setup.law, conditioning)
+
+    def solve(self, state: LawState, taper: Taper | None, start: np.ndarray | None = None) -> LawSolution:
+        """The law's most probable values at its points."""
+        return solve_law(self.setup.law, self.setup.x_law, state.mean, state.covariance(taper, self.setup.x), start)
+
+    def taper(self, prior: MultitaskPrior, theta: np.ndarray, length: float | None) -> Taper | None:
+        """A taper whose unit is the prior's shortest lengthscale along each input."""
+        if length is None:
+            return None
+        return Taper(length, lengthscale(prior, theta, self.problem.half_range), prior.n_outputs)
+
+
+def lengthscale(prior: MultitaskPrior, theta: np.ndarray, half_range: np.ndarray) -> np.ndarray:
+    """(D,) shortest lengthscale along each input, or half the range for kernels without one."""
+    best = half_range.copy()
+    found = False
+    for kernel, (s, _) in zip(prior.kernels, prior.slices, strict=True):
+        values = np.exp(theta[s][lengthscale_mask(kernel)])
+        if len(values) in (1, len(half_range)):
+            best = np.minimum(best, values) if found else np.broadcast_to(values, half_range.shape).copy()
+            found = True
+    return best
+
+
+def leave_one_out(problem: FitProblem, component: Component, prior: MultitaskPrior) -> float:
+    """Sum over rows of the log density of y_i given all other rows and the law, in closed form.
+
+    With posterior mean m, covariance V and noise R of the measured entries of a row, and r = y - m, the row left out
+    has residual R (R - V)^-1 r and covariance R (R - V)^-1 R.
+    """
+    mean, covariance = component.marginals(problem.x, problem.data.x)
+    T = prior.n_outputs
+    variances = prior.noise.variances(component.theta[prior.noise_slice])
+    rows = np.broadcast_to(variances, problem.y.shape)
+    total = 0.0
+    for y, m, V, R in zip(problem.y, mean[:, :T], covariance[:, :T, :T], rows, strict=True):
+        seen = ~np.isnan(y)
+        if not seen.any():
+            continue
+        noise = R[seen]
+        gap = np.diag(noise) - V[np.ix_(seen, seen)]
+        # V <= R in exact arithmetic; round-off and the taper may leave a tiny negative eigenvalue.
+        values, vectors = np.linalg.eigh(gap / np.sqrt(np.outer(noise, noise)))
+        values = np.maximum(values, 1e-6)
+        z = vectors.T @ ((y - m)[seen] / np.sqrt(noise))
+        total += -0.5 * float(np.sum(z**2 / values)) + 0.5 * float(np.sum(np.log(values))) - 0.5 * float(np.sum(np.log(2.0 * np.pi * noise)))
+    return total
+
+
+def training_law_evidence(problem: FitProblem, engine: LawEngine, state: LawState, taper: Taper | None) -> float:
+    """Log density of g = 0 at the training inputs, linearised at the posterior mean, with a floor of 1e-2 of each row's sd."""
+    law = engine.setup.law
+    mean, root, left, _ = state.posterior.at(problem.x, problem.data.x)
+    g, J = law.residual(mean, problem.data.x), law.jacobian(mean, problem.data.x)
+    n, R, C = J.shape
+    flat = root.reshape(n * C, -1)
+    P = (flat @ flat.T).reshape(n, C, n, C)
+    P[np.arange(n), :, np.arange(n), :] += left
+    if taper is not None:
+        P = taper.apply(P, problem.x, problem.x)
+    A = np.einsum("isc,icjd,jrd->isjr", J, P, J, optimize=True).reshape(n * R, n * R)
+    live = law.law.active(problem.data.x).ravel() & (np.diagonal(A) > 0)
+    A = A[np.ix_(live, live)]
+    g_live = g.ravel()[live]
+    A[np.diag_indices_from(A)] *= 1.0 + 1e-4
+    factor = cholesky(A, "law")
+    return -0.5 * float(g_live @ solve_cholesky(factor, g_live)) - float(np.sum(np.log(np.diagonal(factor))))

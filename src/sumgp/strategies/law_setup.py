@@ -1,0 +1,126 @@
+"""From a bound law to what the solvers need: columns for unknown constants, unit-free rows, points at which it is imposed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import qmc
+
+from sumgp.constraints.law import Law
+from sumgp.data import Data, Scaling
+from sumgp.errors import ConstraintError
+from sumgp.inference.projection import project
+from sumgp.inference.unitfree import UnitFreeLaw, make_unit_free
+
+UNKNOWN_VARIANCE = 100.0  # of a constant, in units of the spread with which single rows suggest it
+MOST_POINTS = 300
+
+
+@dataclass(frozen=True)
+class LawSetup:
+    """Unit-free law, prior variances of its own columns, and the points where it is imposed jointly."""
+
+    law: UnitFreeLaw
+    unknown: np.ndarray  # (U,) prior variances, unit-free
+    x: np.ndarray  # (n, D) points as the kernels see them
+    x_law: np.ndarray  # (n, D + E) the same in the user's units
+
+
+def typical_rows(data: Data, scaling: Scaling) -> np.ndarray:
+    """(N, T) unit-free outputs with gaps filled by linear interpolation along the first input, else by the mean."""
+    y = scaling.outputs(data.y)
+    order = data.x[:, 0]
+    filled = np.zeros_like(y)
+    for t in range(y.shape[1]):
+        known = ~np.isnan(y[:, t])
+        if known.any():
+            rank = np.argsort(order[known], kind="stable")
+            filled[:, t] = np.interp(order, order[known][rank], y[known, t][rank])
+    return filled
+
+
+def solve_for_columns(law: Law, data: Data, scaling: Scaling, columns: np.ndarray) -> np.ndarray:
+    """(N, columns) values in the user's units that meet the law row by row, all other columns as measured.
+
+    Used to learn the size of outputs that were never measured and of unknown constants.
+    """
+    C = law.n_columns
+    shift = np.concatenate([scaling.y_shift, np.zeros(len(law.unknowns))])
+    scale = np.concatenate([scaling.y_scale, np.ones(len(law.unknowns))])
+    u = np.concatenate([typical_rows(data, scaling), np.zeros((len(data.x), len(law.unknowns)))], axis=1)
+    # Wanted columns start from a value of one (in no unit): zero may be a place where the law has no slope.
+    u[:, columns] = 1.0
+    free = make_unit_free(law, shift, scale, u, data.x)
+    padded = np.concatenate([u, np.zeros((len(u), free.n_columns - C))], axis=1)
+    metric = np.zeros((len(u), free.n_columns, free.n_columns))
+    metric[:, columns, columns] = 1.0
+    solved = project(free, padded, metric, data.x).points[:, :C]
+    return (shift + scale * solved)[:, columns]
+
+
+def complete_scaling(law: Law | None, data: Data, scaling: Scaling) -> Scaling:
+    """Shift and scale of outputs that were never measured, from the values the law gives them; else an error."""
+    never = np.flatnonzero(~data.measured.any(axis=0))
+    if not len(never):
+        return scaling
+    names = [data.output_names[i] for i in never]
+    if law is None or not np.all(law.involved()[never]):
+        outside = names if law is None else [n for n, i in zip(names, never, strict=True) if not law.involved()[i]]
+        raise ConstraintError(
+            f"Y: output {outside[0]!r} was never measured and no law determines it; measure it, drop it, or give a law that holds it"
+        )
+    if len(never) == data.y.shape[1]:
+        raise ConstraintError("Y: nothing was measured at all; give at least one value")
+    values = solve_for_columns(law, data, scaling, never)
+    shift, scale = scaling.y_shift.copy(), scaling.y_scale.copy()
+    shift[never] = values.mean(axis=0)
+    spread = values.std(axis=0)
+    size = np.abs(shift[never])
+    scale[never] = np.where(spread > 1e-8 * size, spread, np.where(size > 0, size, 1.0))
+    return Scaling(scaling.x_shift, scaling.x_scale, shift, scale)
+
+
+def set_up_law(law: Law, data: Data, scaling: Scaling, spacing: float) -> LawSetup:
+    """Prepare a law for a fit; ``spacing`` is the distance wanted between law points, as the kernels see inputs."""
+    T, U = len(law.outputs), len(law.unknowns)
+    shift, scale = scaling.y_shift, scaling.y_scale
+    typical = typical_rows(data, scaling)
+    if U:
+        values = solve_for_columns(law, data, scaling, np.arange(T, T + U))
+        centre, spread = np.median(values, axis=0), values.std(axis=0)
+        size = np.maximum(spread, 1e-3 * np.abs(centre))
+        shift = np.concatenate([shift, centre])
+        scale = np.concatenate([scale, np.where(size > 0, size, 1.0)])
+        typical = np.concatenate([typical, np.zeros((len(typical), U))], axis=1)
+    free = make_unit_free(law, shift, scale, typical, data.x)
+    x_law = law_points(law, data, scaling, spacing)
+    return LawSetup(free, np.full(U, UNKNOWN_VARIANCE), scaling.inputs(x_law), x_law)
+
+
+def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> np.ndarray:
+    """Training inputs and a grid between them: evenly spaced for one input, a Sobol set in the box for several.
+
+    A law with columns of its own is known at the training rows only.
+    """
+    rows = np.unique(data.x, axis=0)
+    if len(rows) > MOST_POINTS:
+        rows = rows[np.linspace(0, len(rows) - 1, MOST_POINTS).round().astype(int)]
+    if law.extra_columns:
+        return rows
+    low, high = data.x.min(axis=0), data.x.max(axis=0)
+    if np.all(high <= low):
+        return rows
+    span = (high - low) / scaling.x_scale
+    if data.n_inputs == 1:
+        count = int(np.clip(np.ceil(span[0] / spacing), 20, MOST_POINTS - 100))
+        grid = np.linspace(low, high, count + 1)
+    else:
+        count = int(np.clip(np.prod(np.maximum(span / spacing, 1.0)), 32, 128))
+        grid = low + (high - low) * qmc.Sobol(data.n_inputs, scramble=True, seed=0).random(count)
+    if len(rows) + len(grid) > MOST_POINTS:
+        grid = grid[np.linspace(0, len(grid) - 1, max(MOST_POINTS - len(rows), 20)).round().astype(int)]
+    points = np.vstack([rows, grid])
+    # A grid point on top of a training row would only repeat its law.
+    _, keep = np.unique(np.round((points - low) / np.where(high > low, high - low, 1.0), 9), axis=0, return_index=True)
+    return points[np.sort(keep)]

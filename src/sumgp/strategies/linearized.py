@@ -1,0 +1,96 @@
+"""Our own method: keep the Gaussian process on the outputs as measured, and condition it on g(f, x) = 0."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sumgp.errors import NumericalError, SumGPWarning
+from sumgp.priors.multitask import MultitaskPrior
+from sumgp.solvers.choice import choose_evidence
+from sumgp.strategies.base import Fitted, Strategy
+from sumgp.strategies.component import Component
+from sumgp.strategies.law_engine import LawEngine, leave_one_out, lengthscale, training_law_evidence
+from sumgp.strategies.law_setup import set_up_law
+from sumgp.strategies.mixture import Candidates, choose, fit_candidates, mix
+from sumgp.strategies.problem import FitProblem
+
+TAPERS = (None, 8.0, 2.0, 0.5, 0.0)
+POINTS_PER_LENGTHSCALE = 5.0
+HOPELESS = -1e6  # score of hyperparameters under which the law cannot be imposed
+
+
+@dataclass(frozen=True)
+class Linearized(Strategy):
+    """Condition on the law by iterated linearisation at training points, a grid between them and each asked point.
+
+    ``taper``: "auto" chooses how far the law at one point speaks about others (``fit_report_["taper"]``), None is joint
+    conditioning, 0 is projection point by point, a number is a distance in lengthscales. ``draws``: hyperparameter
+    draws per candidate and round.
+    """
+
+    taper: str | float | None = "auto"
+    draws: int = 16
+
+    def fit(self, problem: FitProblem) -> Fitted:
+        assert problem.law is not None
+        spaced = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
+        priors = problem.priors("identity", unknown=spaced.unknown, soft=spaced.law.soft_variances)
+        fitted = fit_candidates(problem, priors, lambda p: choose_evidence(problem.solver, p, problem.x, problem.y))
+        best = fitted.best
+        length = lengthscale(fitted.priors[best], fitted.maxima[best].theta, problem.half_range)
+        setup = set_up_law(problem.law, problem.data, problem.scaling, float(np.min(length)) / POINTS_PER_LENGTHSCALE)
+        engine = LawEngine(problem, setup)
+        engine.calibrate(engine.state(fitted.priors[best], fitted.maxima[best].theta))
+
+        def score(prior: MultitaskPrior, theta: np.ndarray) -> float:
+            try:
+                return engine.log_evidence(prior, theta)
+            except NumericalError:
+                return HOPELESS
+
+        taper, taper_report = self._choose_taper(problem, engine, fitted, score)
+
+        def build(prior: MultitaskPrior, theta: np.ndarray) -> Component:
+            return engine.component(prior, theta, taper)
+
+        components, weights, report = mix(problem, fitted, build, score, self.draws)
+        report |= taper_report | _law_report(components, weights)
+        if report["status"] != "converged":
+            warnings.warn(f"the law was imposed with status: {report['status']}; {_remedy(report['status'])}", SumGPWarning, stacklevel=2)
+        return Fitted(components, weights, setup.law, report)
+
+    def _choose_taper(self, problem: FitProblem, engine: LawEngine, fitted: Candidates, score: Any) -> tuple[float | None, dict[str, Any]]:
+        """How far the law may speak: by its evidence at the training inputs and the leave-one-out density of the data."""
+        if not isinstance(self.taper, str):
+            return self.taper, {"taper": self.taper, "taper_reason": "as asked"}
+        best = choose(fitted, score)
+        prior, theta = fitted.priors[best], fitted.maxima[best].theta
+        state = engine.state(prior, theta)
+        values: dict[str, float] = {}
+        for length in TAPERS:
+            taper = engine.taper(prior, theta, length)
+            component = engine.component(prior, theta, length)
+            values[str(length)] = leave_one_out(problem, component, prior) + training_law_evidence(problem, engine, state, taper)
+        chosen = TAPERS[int(np.argmax(list(values.values())))]
+        return chosen, {"taper": chosen, "taper_scores": values, "taper_reason": "highest leave-one-out density of the data plus evidence of the law"}
+
+
+def _law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[str, Any]:
+    """Worst status among components that carry weight, and the steps taken."""
+    solutions = [(w, c.conditioning.solution) for w, c in zip(weights, components, strict=True) if c.conditioning is not None]
+    if not solutions:
+        return {"status": "converged", "law_steps": 0}
+    bad = [(w, s) for w, s in solutions if s.status != "converged"]
+    share = sum(w for w, _ in bad)
+    status = "converged" if share < 0.2 else max(bad, key=lambda pair: pair[0])[1].status
+    return {"status": status, "law_steps": int(np.mean([s.steps for _, s in solutions])), "unconverged_weight": float(share)}
+
+
+def _remedy(status: str) -> str:
+    if status.startswith("law infeasible"):
+        return "check the law and its constants there, or allow an error with noise= on the law"
+    return "check the law against the data (fit_report_), or use strategy=Projected()"

@@ -1,0 +1,118 @@
+"""From candidate priors to a weighted mixture of components: the part that every strategy shares."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sumgp.errors import SumGPWarning
+from sumgp.inference.integrate import CURVATURE_FLOOR, curvature, integrate
+from sumgp.inference.objective import Evidence, Objective
+from sumgp.inference.optimise import MapEstimate
+from sumgp.priors.multitask import MultitaskPrior
+from sumgp.strategies.component import Component
+from sumgp.strategies.problem import FitProblem, kernel_name
+
+LARGEST_INTEGRATED = 1500  # measured entries above which hyperparameters are plugged in
+LOW_EFFECTIVE = 5.0
+
+Build = Callable[[MultitaskPrior, np.ndarray], Component]
+Score = Callable[[MultitaskPrior, np.ndarray], float]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Priors with their objectives and maxima."""
+
+    priors: tuple[MultitaskPrior, ...]
+    objectives: tuple[Objective, ...]
+    maxima: tuple[MapEstimate, ...]
+
+    @property
+    def best(self) -> int:
+        """The candidate of highest approximate evidence."""
+        return int(np.argmax([self.log_volume(k) - m.value for k, m in enumerate(self.maxima)]))
+
+    def log_volume(self, k: int) -> float:
+        """Log of the Gaussian integral around a maximum, which makes candidates of different size comparable."""
+        values = np.linalg.eigvalsh(curvature(self.objectives[k], self.maxima[k].theta))
+        return 0.5 * float(np.sum(np.log(2.0 * np.pi / np.maximum(values, CURVATURE_FLOOR))))
+
+
+def fit_candidates(problem: FitProblem, priors: tuple[MultitaskPrior, ...], evidence: Callable[[MultitaskPrior], Evidence]) -> Candidates:
+    """Maximise each candidate's posterior."""
+    objectives = tuple(Objective(prior, evidence(prior)) for prior in priors)
+    maxima = tuple(problem.maximise(o, kernel_name(o.prior)) for o in objectives)
+    return Candidates(priors, objectives, maxima)
+
+
+def mix(problem: FitProblem, fitted: Candidates, build: Build, score: Score | None, draws: int) -> tuple[tuple[Component, ...], np.ndarray, dict[str, Any]]:
+    """Components and weights: the best maximum alone ("plug-in"), or draws around all maxima ("integrated")."""
+    large = int((~np.isnan(problem.y)).sum()) > LARGEST_INTEGRATED
+    report: dict[str, Any] = {"candidates": _describe(fitted), "uncertainty": problem.uncertainty}
+    n_free = max(p.n_parameters for p in fitted.priors)
+    if problem.uncertainty == "plug-in" or large or n_free == 0:
+        if large and problem.uncertainty == "integrated":
+            report["uncertainty"] = f"plug-in (more than {LARGEST_INTEGRATED} measurements: hyperparameters are well determined)"
+        best = choose(fitted, score)
+        report |= _chosen(fitted, best, fitted.maxima[best].status)
+        return (build(fitted.priors[best], fitted.maxima[best].theta),), np.ones(1), report
+    problem.progress("averaging over hyperparameters")
+    result = integrate(
+        fitted.objectives, fitted.maxima,
+        (lambda k, theta: score(fitted.priors[k], theta)) if score is not None else (lambda k, theta: 0.0),
+        draws, problem.random_state,
+    )
+    components = tuple(build(fitted.priors[d.candidate], d.theta) for d in result.draws)
+    weights = np.array([d.weight for d in result.draws])
+    report |= _chosen(fitted, int(np.argmax(result.candidate_weights)), fitted.maxima[fitted.best].status)
+    report |= {
+        "draws": len(weights),
+        "effective_sample_size": result.effective,
+        "temperature": result.temperature,
+        "candidate_weights": dict(zip([kernel_name(p) for p in fitted.priors], result.candidate_weights, strict=True)),
+    }
+    if result.effective < LOW_EFFECTIVE:
+        warnings.warn(
+            f"the average over hyperparameters rests on an effective {result.effective:.1f} draws only; "
+            "intervals may be too narrow: give a kernel with fewer hyperparameters or more data",
+            SumGPWarning, stacklevel=2,
+        )
+    return components, weights, report
+
+
+def choose(fitted: Candidates, score: Score | None) -> int:
+    """The candidate of highest evidence of data and law at its maximum."""
+    values = []
+    for k, (prior, maximum) in enumerate(zip(fitted.priors, fitted.maxima, strict=True)):
+        extra = score(prior, maximum.theta) if score is not None else 0.0
+        values.append(-maximum.value + extra + fitted.log_volume(k))
+    return int(np.argmax(values))
+
+
+def _describe(fitted: Candidates) -> list[dict[str, Any]]:
+    return [
+        {
+            "kernel": " + ".join(str(k) for k in prior.unpack(maximum.theta).kernels),
+            "objective": maximum.value,
+            "status": maximum.status,
+            "starts": [(a.status, a.value, a.steps) for a in maximum.attempts],
+        }
+        for prior, maximum in zip(fitted.priors, fitted.maxima, strict=True)
+    ]
+
+
+def _chosen(fitted: Candidates, best: int, status: str) -> dict[str, Any]:
+    prior, maximum, objective = fitted.priors[best], fitted.maxima[best], fitted.objectives[best]
+    return {
+        "kernel": kernel_name(prior),
+        "theta": maximum.theta,
+        "log_evidence": objective.evidence(maximum.theta)[0],
+        "log_posterior": -maximum.value,
+        "hyperparameter_status": status,
+        "restarts": len(maximum.attempts),
+    }

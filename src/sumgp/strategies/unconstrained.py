@@ -1,0 +1,34 @@
+"""The plain multitask Gaussian process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumgp.priors.multitask import MultitaskPrior
+from sumgp.solvers.choice import choose_evidence
+from sumgp.solvers.weights import build_features, condition_on_data
+from sumgp.strategies.base import Fitted, Strategy
+from sumgp.strategies.component import Component
+from sumgp.strategies.mixture import fit_candidates, mix
+from sumgp.strategies.problem import FitProblem
+
+
+@dataclass(frozen=True)
+class Unconstrained(Strategy):
+    """Ignore the law: multitask regression on the outputs as measured."""
+
+    draws: int = 16
+
+    def fit(self, problem: FitProblem) -> Fitted:
+        fitted = fit_candidates(problem, problem.priors("task"), lambda prior: choose_evidence(problem.solver, prior, problem.x, problem.y))
+        components, weights, report = mix(problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, self.draws)
+        return Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report})
+
+
+def plain_component(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) -> Component:
+    """Posterior given the data alone."""
+    features = build_features(prior, theta, problem.x)
+    posterior = condition_on_data(prior, theta, features, problem.x, problem.data.x, problem.y)
+    return Component(posterior, theta, prior.noise.typical(theta[prior.noise_slice]), prior.n_outputs)
