@@ -208,9 +208,10 @@ def _filter(chain: Chain, starts: np.ndarray) -> tuple[Factor, np.ndarray]:
 def _adjoint(factor: Factor) -> Factor:
     """Lambda_i = Psi_i^T Lambda_{i+1} Psi_i + sight_i^T sight_i, backwards through every lane from its end."""
     steps = factor.chain.lanes.steps
-    inflow = transposed(factor.sight) @ factor.sight
+    inflow = np.empty_like(factor.closed)
     starts = np.zeros_like(factor.lane_closed)
     for s in range(steps - 1, -1, -1):
+        inflow[s] = transposed(factor.sight[s]) @ factor.sight[s]
         starts = transposed(factor.closed[s]) @ (starts @ factor.closed[s]) + inflow[s]
     beyond = np.zeros_like(starts)
     for j in range(len(starts) - 1, 0, -1):
@@ -228,7 +229,7 @@ class Solution:
     """Means for given observations (p columns at once), in lane order.
 
     ``predicted`` (s, l, D, p): m_i given what was seen before i; ``adjoint`` (s, l, D, p): lambda_i, so that the smoothed
-    mean is m + P lambda; ``innovation`` (s, l, g, p): L^-1 (rho - B m), so that the filtered mean is m + update^T innovation.
+    mean is m + P lambda; ``innovation`` (s, l, g, p): L^-1 (rho - B m), so that the filtered one is m + update^T innovation.
     """
 
     predicted: np.ndarray
@@ -240,22 +241,22 @@ def solve(factor: Factor, observed: np.ndarray) -> Solution:
     """Means of the chain for observed rows rho (s, l, g, p) in lane order; costs about a third of the factor."""
     steps, closed = factor.chain.lanes.steps, factor.closed
     innovation = factor.innovate @ observed
-    predicted = factor.chain.transition @ (transposed(factor.update) @ innovation)
+    predicted = np.empty((*closed.shape[:3], observed.shape[-1]))
     ends = np.zeros(predicted.shape[1:])
     for s in range(steps):
+        predicted[s] = factor.chain.transition[s] @ (transposed(factor.update[s]) @ innovation[s])
         ends = closed[s] @ ends + predicted[s]
     mean = _carry(factor.lane_closed, ends)
     for s in range(steps):
         predicted[s], mean = mean, closed[s] @ mean + predicted[s]
-    innovation -= factor.sight @ predicted
-    adjoint = transposed(factor.sight) @ innovation
-    turned = transposed(closed)
-    starts = np.zeros_like(ends)
+    adjoint, starts = np.empty_like(predicted), np.zeros_like(ends)
     for s in range(steps - 1, -1, -1):
-        starts = turned[s] @ starts + adjoint[s]
+        innovation[s] -= factor.sight[s] @ predicted[s]
+        adjoint[s] = transposed(factor.sight[s]) @ innovation[s]
+        starts = transposed(closed[s]) @ starts + adjoint[s]
     beyond = _carry(transposed(factor.lane_closed)[::-1], starts[::-1])[::-1]
     for s in range(steps - 1, -1, -1):
-        beyond = turned[s] @ beyond + adjoint[s]
+        beyond = transposed(closed[s]) @ beyond + adjoint[s]
         adjoint[s] = beyond
     return Solution(predicted, adjoint, innovation)
 
@@ -266,6 +267,35 @@ def _carry(matrices: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     for j in range(len(offsets) - 1):
         result[j + 1] = matrices[j] @ result[j] + offsets[j]
     return result
+
+
+def smoothed(factor: Factor, solution: Solution, observe: np.ndarray) -> np.ndarray:
+    """(s, l, T, p) smoothed means H (m + P lambda) of f = H x for ``observe`` H (T, D), in lane order."""
+    result = np.empty((*solution.predicted.shape[:2], len(observe), solution.predicted.shape[3]))
+    for s in range(len(result)):
+        result[s] = observe @ (solution.predicted[s] + factor.predicted[s] @ solution.adjoint[s])
+    return result
+
+
+def smoothed_covariance(factor: Factor, observe: np.ndarray) -> np.ndarray:
+    """(s, l, T, T) smoothed covariances H (P - P Lambda P) H^T of f = H x, in lane order."""
+    result = np.empty((*factor.predicted.shape[:2], len(observe), len(observe)))
+    for s in range(len(result)):
+        cross = observe @ factor.predicted[s]
+        result[s] = cross @ observe.T - cross @ factor.adjoint[s] @ transposed(cross)
+    return result
+
+
+def residuals(factor: Factor, solution: Solution) -> np.ndarray:
+    """(s, l, g, p) values of rho - B x at the smoothed mean, in lane order.
+
+    Worked out from the innovations: the difference itself loses its digits where a row's variance is very small.
+    """
+    following = np.zeros_like(solution.adjoint)
+    following[:-1] = solution.adjoint[1:]
+    following[-1, :-1] = solution.adjoint[0, 1:]
+    pulled = factor.update @ (transposed(factor.chain.transition) @ following)
+    return transposed(factor.innovate) @ (solution.innovation - pulled)
 
 
 def prior_paths(chain: Chain, n_paths: int, rng: np.random.Generator) -> np.ndarray:

@@ -8,13 +8,13 @@ posterior follows from these 1 + T columns, however wide its prior.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from sumgp.errors import DataError, worded
-from sumgp.solvers.chain import Chain, Factor, Lanes, Solution, factorise, prior_paths, solve
+from sumgp.solvers.chain import Chain, Factor, Lanes, Solution, factorise, prior_paths, smoothed, smoothed_covariance, solve
 from sumgp.solvers.smallmatrices import root, symmetric, transposed
 from sumgp.solvers.statespace import MaternTerm, StateSpace, assemble
 from sumgp.solvers.timeseries import TimeSeries, with_times
@@ -85,13 +85,11 @@ class MarkovPosterior:
     @cached_property
     def time_covariance(self) -> np.ndarray:
         """(n, T, T) covariances at the series' distinct times; worked out when first asked for."""
-        factor, H = self.factor, self.space.observe
-        cross = H @ factor.predicted
-        own = _right(cross, H.T) - cross @ factor.adjoint @ transposed(cross)
-        units = self.solution.predicted[..., 1:] + factor.predicted @ self.solution.adjoint[..., 1:]
-        response = np.eye(len(H)) + H @ units
-        spread = response @ self.constant.covariance @ transposed(response)
-        return symmetric(factor.chain.lanes.collect(own + spread))
+        H, collect = self.space.observe, self.factor.chain.lanes.collect
+        units = Solution(*(part[..., 1:] for part in vars(self.solution).values()))
+        response = np.eye(len(H)) + collect(smoothed(self.factor, units, H))
+        own = collect(smoothed_covariance(self.factor, H))
+        return symmetric(own + response @ self.constant.covariance @ transposed(response))
 
     @property
     def mean(self) -> np.ndarray:
@@ -120,22 +118,33 @@ def factorise_series(prior: MarkovPrior, series: TimeSeries, compact: bool = Tru
     return space, factorise(chain)
 
 
+def refactorise(solved: MarkovPosterior, series: TimeSeries) -> Factor:
+    """The factor for other rows at the same times and with the same prior."""
+    chain = solved.factor.chain
+    return factorise(replace(chain, sight=chain.lanes.deal(series.rows @ solved.space.observe)))
+
+
 def posterior(prior: MarkovPrior, series: TimeSeries, space: StateSpace, factor: Factor) -> MarkovPosterior:
     """The posterior for the observed values of ``series``, given its factor."""
-    lanes, H, T = factor.chain.lanes, space.observe, series.n_outputs
+    lanes, T = factor.chain.lanes, series.n_outputs
     centre = _centre(prior, series)
     units = [] if _known(prior) else [-series.rows]
     columns = np.concatenate([(series.observed - series.rows @ centre)[:, :, None], *units], axis=2)
     solution = solve(factor, lanes.deal(columns))
-    means = lanes.collect(H @ (solution.predicted + factor.predicted @ solution.adjoint))
-    quadratic = np.einsum("igp,igq->pq", columns, columns - series.rows @ means)
-    constant, log_mean = _mean_posterior(prior, centre, symmetric(quadratic))
+    means = lanes.collect(smoothed(factor, solution, space.observe))
+    innovation = solution.innovation.reshape(-1, columns.shape[2])
+    constant, log_mean = _mean_posterior(prior, centre, innovation.T @ innovation)
     weights = np.eye(1 + T)[: columns.shape[2]]
     weights[1:, 0] = (constant.estimate - centre)[: columns.shape[2] - 1]
-    folded = Solution(*(part @ weights for part in (solution.predicted, solution.adjoint, solution.innovation)))
+    folded = Solution(*(_fold(part, weights) for part in (solution.predicted, solution.adjoint, solution.innovation)))
     mean = means @ weights[:, 0] + constant.estimate
     log_evidence = series.constant - 0.5 * factor.logdet + log_mean
     return MarkovPosterior(prior, series, space, factor, folded, constant, mean, log_evidence)
+
+
+def _fold(columns: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """columns (..., p) @ weights (p, q), as one large matrix product."""
+    return (columns.reshape(-1, len(weights)) @ weights).reshape(*columns.shape[:-1], weights.shape[1])
 
 
 def _known(prior: MarkovPrior) -> bool:
@@ -172,11 +181,6 @@ def _mean_posterior(prior: MarkovPrior, centre: np.ndarray, quadratic: np.ndarra
     exponent = quadratic[0, 0] + 2.0 * linear @ shift + shift @ precision @ shift + u @ u
     value = -0.5 * float(exponent) - 0.5 * float(np.linalg.slogdet(inner)[1])
     return MeanPosterior(centre + shift, covariance, precision, -(linear + precision @ shift), centre), value
-
-
-def _right(left: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """(..., D) @ (D, m) as one large product instead of many small ones."""
-    return (left.reshape(-1, left.shape[-1]) @ matrix).reshape(*left.shape[:-1], matrix.shape[1])
 
 
 def predict(posterior: MarkovPosterior, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -247,7 +251,7 @@ def sample(posterior: MarkovPosterior, times: np.ndarray, n_samples: int, rng: n
         seen = factor.chain.sight @ path + rng.standard_normal((*factor.chain.sight.shape[:3], count))
         error = lanes.deal(series.observed[:, :, None] - series.rows @ mean) - seen
         correction = solve(factor, error)
-        path += correction.predicted + factor.predicted @ correction.adjoint
-        values = lanes.collect(space.observe @ path)[new] + mean
+        moved = space.observe @ path + smoothed(factor, correction, space.observe)
+        values = lanes.collect(moved)[new] + mean
         result[start : start + count] = values.transpose(2, 0, 1)
     return result

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sumgp.solvers.markov import MarkovPosterior, MarkovPrior, factorise_series, posterior, smooth
+from sumgp.solvers.chain import residuals
+from sumgp.solvers.markov import MarkovPosterior, MarkovPrior, posterior, refactorise, smooth
 from sumgp.solvers.timeseries import TimeSeries, with_rows
 
 PointFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -75,16 +76,18 @@ class _Iterate:
 
 @dataclass(frozen=True)
 class _Search:
-    prior: MarkovPrior
-    series: TimeSeries
+    """The minimisation at one level: the posterior without law, the law and its variance (n, R)."""
+
+    free: MarkovPosterior
     law: PointLaw
-    variance: np.ndarray  # (n, R) of the law at the present level
+    variance: np.ndarray
 
     def at(self, f: np.ndarray, alpha: np.ndarray) -> _Iterate:
         """The iterate with its merit, infinite outside the law's domain."""
         g = self.law.values(f)
-        misfit = self.series.observed - np.einsum("igt,it->ig", self.series.rows, f)
-        energy = np.sum(alpha * (f - self.prior.mean)) + np.sum(misfit**2) + np.sum(g**2 / self.variance)
+        series = self.free.series
+        misfit = series.observed - np.einsum("igt,it->ig", series.rows, f)
+        energy = np.sum(alpha * (f - self.free.prior.mean)) + np.sum(misfit**2) + np.sum(g**2 / self.variance)
         return _Iterate(f, alpha, g, 0.5 * float(energy) if np.isfinite(energy) else np.inf)
 
 
@@ -103,10 +106,10 @@ def law_smooth(
     """
     free = smooth(prior, series)
     sd = np.sqrt(np.maximum(np.einsum("itt->it", free.time_covariance), np.finfo(float).tiny))
-    f, alpha, steps, status, last = free.time_mean, _alpha(series, free.time_mean), 0, "converged", free
+    f, alpha, steps, status, last = free.time_mean, _alpha(free), 0, "converged", free
     for level in levels:
         final = level == levels[-1]
-        search = _Search(prior, series, law, level * _reference(law.slopes(f), free))
+        search = _Search(free, law, level * _reference(law.slopes(f), free))
         iterate = search.at(f, alpha)
         allowed = max_steps - steps if final else min(LEVEL_STEPS, max_steps - steps)
         iterate, last, used, status = _descend(search, iterate, sd, tolerance if final else COARSE, allowed)
@@ -137,9 +140,10 @@ def _descend(
     return iterate, last, allowed, "step limit"
 
 
-def _alpha(series: TimeSeries, f: np.ndarray) -> np.ndarray:
-    """(n, T) B^T (rho - B f): what the observations pull at f with, K^-1 (f - mean) where f is their smoothed mean."""
-    return np.einsum("igt,ig->it", series.rows, series.observed - np.einsum("igt,it->ig", series.rows, f))
+def _alpha(solved: MarkovPosterior) -> np.ndarray:
+    """(n, T) K^-1 (f - mean) = B^T (rho - B f) at the smoothed mean f: what the observations pull at it with."""
+    left = solved.factor.chain.lanes.collect(residuals(solved.factor, solved.solution))[:, :, 0]
+    return np.einsum("igt,ig->it", solved.series.rows, left)
 
 
 def _reference(J: np.ndarray, free: MarkovPosterior) -> np.ndarray:
@@ -164,21 +168,24 @@ def _aim(search: _Search, iterate: _Iterate) -> tuple[_Iterate, MarkovPosterior]
     A full step along a curved law leaves it by the square of the step, which the merit would refuse (Maratos effect);
     solving again with the same factor and the residual found there brings it back.
     """
-    J = search.law.slopes(iterate.f)
-    f, g, factor, best, first = iterate.f, iterate.g, None, None, None
-    for _ in range(1 + CORRECTIONS):
-        target = np.einsum("irt,it->ir", J, f) - g
-        series = with_rows(search.series, J, target, search.variance)
-        factor = factorise_series(search.prior, series) if factor is None else factor
-        solved = posterior(search.prior, series, *factor)
-        found = search.at(solved.time_mean, _alpha(series, solved.time_mean))
-        if best is not None and not found.merit < best.merit:
+    free, J = search.free, search.law.slopes(iterate.f)
+
+    def series_at(f: np.ndarray, g: np.ndarray) -> TimeSeries:
+        return with_rows(free.series, J, np.einsum("irt,it->ir", J, f) - g, search.variance)
+
+    series = series_at(iterate.f, iterate.g)
+    factor = refactorise(free, series)
+    solved = posterior(free.prior, series, free.space, factor)
+    best = search.at(solved.time_mean, _alpha(solved))
+    for _ in range(CORRECTIONS):
+        if best.merit <= iterate.merit or not np.all(np.isfinite(best.g)):
             break
-        closer = best is None or found.merit < 0.999 * best.merit
-        best, first, f, g = found, solved, found.f, found.g
-        if not closer or not np.isfinite(found.merit):
+        trial = posterior(free.prior, series_at(best.f, best.g), free.space, factor)
+        found = search.at(trial.time_mean, _alpha(trial))
+        if not found.merit < best.merit:
             break
-    return best, first
+        solved, best = trial, found
+    return best, solved
 
 
 def _line_search(search: _Search, start: _Iterate, aim: _Iterate) -> _Iterate | None:

@@ -43,8 +43,8 @@ class Matern:
 
     def transition(self, tau: np.ndarray) -> np.ndarray:
         """(n, d, d) matrices Phi(tau) = exp(drift tau) = exp(-tau) sum_k (drift + I)^k tau^k / k!."""
-        monomials = tau[:, None] ** np.arange(self.n_states)
-        return np.exp(-tau)[:, None, None] * np.einsum("nk,kij->nij", monomials, self.powers)
+        monomials = tau[:, None] ** np.arange(self.n_states) * np.exp(-tau)[:, None]
+        return (monomials @ self.powers.reshape(self.n_states, -1)).reshape(-1, *self.drift.shape)
 
     def process_noise(self, tau: np.ndarray) -> np.ndarray:
         """(n, d, d) covariances Q(tau) = int_0^tau v(s) v(s)^T ds with v = Phi(s) times the root of the diffusion.
@@ -53,12 +53,12 @@ class Matern:
         relative accuracy down to the smallest step, where stationary - Phi stationary Phi^T would cancel.
         """
         impulse = self.powers[:, :, -1] * np.sqrt(self.diffusion[-1, -1])
-        moments = _exponential_moments(tau, 2 * self.n_states - 1)
-        noise = np.zeros((len(tau), self.n_states, self.n_states))
+        weights = np.zeros((2 * self.n_states - 1, *self.drift.shape))
         for a in range(self.n_states):
             for b in range(self.n_states):
-                noise += moments[:, a + b, None, None] * np.outer(impulse[a], impulse[b])
-        return noise
+                weights[a + b] += np.outer(impulse[a], impulse[b])
+        moments = _exponential_moments(tau, len(weights))
+        return (moments @ weights.reshape(len(weights), -1)).reshape(-1, *self.drift.shape)
 
 
 def _exponential_moments(tau: np.ndarray, count: int) -> np.ndarray:
@@ -144,9 +144,11 @@ def assemble(terms: Sequence[MaternTerm], gaps: np.ndarray, compact: bool = Fals
 
 
 def _kron(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """(n, d q, d q) Kronecker products of (n, d, d) with one (q, q)."""
+    """(n, d q, d q) Kronecker products of (n, d, d) with one (q, q), as one large matrix product."""
     n, d, q = len(left), left.shape[1], len(right)
-    return (left[:, :, None, :, None] * right[None, None, :, None, :]).reshape(n, d * q, d * q)
+    units = np.eye(d * d).reshape(d * d, d, d)
+    spread = np.array([np.kron(unit, right).ravel() for unit in units])
+    return (left.reshape(n, d * d) @ spread).reshape(n, d * q, d * q)
 
 
 def _basis(covariance: np.ndarray, compact: bool) -> np.ndarray:

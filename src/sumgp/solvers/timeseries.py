@@ -62,7 +62,9 @@ def _check(times: np.ndarray, values: np.ndarray, variance: np.ndarray) -> None:
     if np.any(np.isinf(values)):
         raise DataError(worded("values", "numbers, or NaN where nothing was measured", "infinity", "replace it by NaN"))
     if not np.all(variance[~np.isnan(values)] > 0):
-        raise DataError(worded("variance", "positive numbers", "zero, negative or NaN", "give the noise a positive variance"))
+        raise DataError(
+            worded("variance", "positive numbers", "zero, negative or NaN", "give the noise a positive variance")
+        )
 
 
 def _summed(values: np.ndarray, place: np.ndarray, n: int) -> np.ndarray:
