@@ -1,6 +1,7 @@
 """Inference: engines that replace likelihood terms by Gaussian sites, the algebra of Gram matrices, hyperparameters."""
 
 from sumgp.inference.expectation_propagation import ExpectationPropagation
+from sumgp.inference.gram import Gram
 from sumgp.inference.laplace import Laplace
 from sumgp.inference.moments import Gaussian, MomentMatched
 from sumgp.inference.sites import Engine, EvidenceGradient, SiteResult
@@ -11,6 +12,7 @@ __all__ = [
     "EvidenceGradient",
     "ExpectationPropagation",
     "Gaussian",
+    "Gram",
     "Laplace",
     "MomentMatched",
     "SiteResult",
