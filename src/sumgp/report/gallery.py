@@ -24,6 +24,7 @@ from sumgp.report.pendulum_figures import (
     frame_rate_energies,
     pendulum_window,
 )
+from sumgp.report.picture import Picture
 from sumgp.report.score_figures import draw_calibration, draw_ratios
 from sumgp.report.style import DARK, LIGHT, Theme, as_svg
 from sumgp.report.sum_figures import draw_engines, draw_sum_problem
@@ -33,18 +34,6 @@ from sumgp.report.triangle_figure import draw_triangle
 SUM_PROBLEMS = ("harmonic_oscillator", "free_fall", "damped_oscillator", "log_sine")
 TRIPTYCH = ("unconstrained", "transformed-laplace", "linearized")
 Draw = Callable[[Theme], Figure]
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure in both themes as SVG, or the reason why there is none."""
-
-    name: str
-    experiment: str
-    caption: str
-    light: bytes = b""
-    dark: bytes = b""
-    trouble: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import platform
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import metadata
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from sumgp.experiments.records import Record
-from sumgp.report.gallery import Picture
+from sumgp.report.picture import Picture, templates, version
 from sumgp.report.summary import Comparison
 from sumgp.report.tables import Table
 
@@ -39,8 +35,8 @@ def run_facts(records: Sequence[Record], extra: Sequence[tuple[str, str]] = ()) 
         ("seeds", _ranges(seeds)),
         ("CPU time of all fits and predictions", f"{cpu:.0f} s"),
         *extra,
-        ("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
-        ("versions", ", ".join(f"{name} {_version(name)}" for name in PACKAGES)),
+        ("Python", f"{platform.pythonversion()} on {platform.system()} {platform.machine()}"),
+        ("versions", ", ".join(f"{name} {version(name)}" for name in PACKAGES)),
     ]
     return RunFacts(tuple(facts), tuple(failed.most_common(20)), tuple(warned.most_common(20)))
 
@@ -54,32 +50,12 @@ def render_page(
     facts: RunFacts,
 ) -> str:
     """The page as text."""
-    environment = Environment(
-        loader=PackageLoader("sumgp.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["data_uri"] = data_uri
     by_experiment: dict[str, list[Picture]] = {}
     for picture in pictures:
         by_experiment.setdefault(picture.experiment, []).append(picture)
-    return environment.get_template("page.html.j2").render(
+    return templates().get_template("page.html.j2").render(
         title=title, summary=summary, notes=notes, tables=tables, pictures=by_experiment, facts=facts
     )
-
-
-def data_uri(svg: bytes) -> str:
-    """The image inside the page itself."""
-    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii")
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def _ranges(numbers: Sequence[int]) -> str:

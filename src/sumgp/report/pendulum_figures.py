@@ -81,7 +81,9 @@ def _trajectory(axes: Axes, data: PendulumCurves, theme: Theme) -> None:
         axes.plot(*window[TRAINING_ROWS][:, columns].T, "o", color=colour, markersize=3.5)
     axes.plot(0, 0, "+", color=theme.ink, markersize=8)
     axes.set(aspect="equal", title="trajectory (scaled positions)")
-    axes.legend(loc="best", handlelength=1.2)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.25 * (high - low))  # room for the legend above the pivot
+    axes.legend(loc="upper center", ncols=2, handlelength=1.2)
 
 
 def _energies(axes: Axes, data: PendulumCurves, theme: Theme) -> None:

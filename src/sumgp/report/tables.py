@@ -44,6 +44,8 @@ class Entry:
             return f"{100 * self.mean:.1f} %"
         if self.n is None:
             return f"{self.mean:g} ± {self.std:g}"
+        if self.n == 1:
+            return f"{self.mean:.3g}"
         if self.mean == 0 or not 1e-4 <= abs(self.mean) < 1e4:
             return f"{_short(self.mean)} ± {_short(self.std)}"
         decimals = max(0, 2 - math.floor(math.log10(abs(self.mean))))
