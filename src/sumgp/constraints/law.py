@@ -132,7 +132,7 @@ class SumLaw(Law):
     def S(self, x: np.ndarray) -> np.ndarray:
         """(n, R) right side at x."""
         if isinstance(self.total, np.ndarray):
-            return np.broadcast_to(self.total, (len(x), self.n_rows))
+            return self.total[None, :].repeat(len(x), axis=0)
         values = np.asarray(self.total(x), dtype=float)
         if values.size != len(x) * self.n_rows:
             raise ConstraintError(
@@ -143,9 +143,14 @@ class SumLaw(Law):
 
     def transformed(self, f: np.ndarray) -> np.ndarray:
         """(n, M) values h(f) of each term."""
-        return np.stack([t.value(f[:, c]) for c, t in self.columns], axis=1)
+        values = np.empty((len(f), len(self.columns)))
+        for term, (column, transform) in enumerate(self.columns):
+            values[:, term] = transform.value(f[:, column])
+        return values
 
     def residual(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        if isinstance(self.coefficients, np.ndarray):
+            return self.transformed(f) @ self.coefficients.T - self.S(x)
         return np.einsum("nrm,nm->nr", self.F(x), self.transformed(f)) - self.S(x)
 
     def jacobian(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:

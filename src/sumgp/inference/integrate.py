@@ -21,6 +21,7 @@ DEGREES = 6.0
 CURVATURE_FLOOR = 0.25
 CAP = 1.5  # no weight exceeds CAP / sqrt(number of draws)
 MIN_EFFECTIVE = 8.0  # weights are tempered until the effective sample size reaches this
+TAIL = 8.0
 NEGLIGIBLE = 2e-3  # components of smaller weight are dropped
 
 LogScore = Callable[[int, np.ndarray], float]
@@ -96,23 +97,12 @@ def integrate(
     owner = np.repeat(np.arange(len(thetas)), [len(t) for t in thetas])
     flat = np.concatenate(log_weights)
     weights, temperature = tempered(flat)
-    draws = tuple(
-        Draw(int(owner[i]), np.concatenate([t for t in thetas])[i] if len({t.shape[1] for t in thetas}) == 1 else _pick(thetas, i), w)
-        for i, w in enumerate(weights)
-        if w > NEGLIGIBLE
-    )
+    rows = [theta for block in thetas for theta in block]
+    draws = tuple(Draw(int(owner[i]), rows[i], float(w)) for i, w in enumerate(weights) if w > NEGLIGIBLE)
     total = sum(d.weight for d in draws)
     draws = tuple(Draw(d.candidate, d.theta, d.weight / total) for d in draws)
     shares = tuple(float(np.sum(weights[owner == k])) for k in range(len(thetas)))
     return Integration(draws, float(1.0 / np.sum(weights**2)), temperature, shares)
-
-
-def _pick(thetas: Sequence[np.ndarray], position: int) -> np.ndarray:
-    for block in thetas:
-        if position < len(block):
-            return block[position]
-        position -= len(block)
-    raise IndexError(position)
 
 
 def _candidate(
@@ -126,7 +116,8 @@ def _candidate(
         for i, theta in enumerate(thetas):
             if np.all((theta >= low) & (theta <= high)):
                 value = objective(theta)[0]
-                if value < REFUSED:
+                # Far out in the tail the law's evidence, which costs most, cannot bring a draw back.
+                if value < min(REFUSED, maximum.value + TAIL + len(theta)):
                     values[i] = -value + score(theta)
         return values
 

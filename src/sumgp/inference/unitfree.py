@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -22,7 +23,11 @@ class UnitFreeLaw:
     scale: np.ndarray  # (T + U,)
     row_scale: np.ndarray  # (R,)
 
-    @property
+    @cached_property
+    def _everywhere(self) -> bool:
+        return all(where is None for where in self.law.where)
+
+    @cached_property
     def soft_rows(self) -> np.ndarray:
         """Rows that hold only up to an error."""
         return np.flatnonzero(self.law.noise > 0)
@@ -32,7 +37,7 @@ class UnitFreeLaw:
         """Number of rows R."""
         return self.law.n_rows
 
-    @property
+    @cached_property
     def n_columns(self) -> int:
         """Outputs, unknowns and soft errors."""
         return self.law.n_columns + len(self.soft_rows)
@@ -47,8 +52,9 @@ class UnitFreeLaw:
         n_columns = self.law.n_columns
         with np.errstate(all="ignore"):
             values = self.law.residual(self.shift + self.scale * u[:, :n_columns], x) / self.row_scale
-        values[:, self.soft_rows] += u[:, n_columns:]
-        return np.where(self.law.active(x), values, 0.0)
+        if self.n_columns > n_columns:
+            values[:, self.soft_rows] += u[:, n_columns:]
+        return values if self._everywhere else np.where(self.law.active(x), values, 0.0)
 
     def jacobian(self, u: np.ndarray, x: np.ndarray) -> np.ndarray:
         """(n, R, columns) derivative of the scaled residual."""
@@ -59,7 +65,7 @@ class UnitFreeLaw:
         result[:, :, :n_columns] = inner * self.scale / self.row_scale[:, None]
         for position, row in enumerate(self.soft_rows):
             result[:, row, n_columns + position] = 1.0
-        return np.where(self.law.active(x)[:, :, None], result, 0.0)
+        return result if self._everywhere else np.where(self.law.active(x)[:, :, None], result, 0.0)
 
 
 def make_unit_free(law: Law, shift: np.ndarray, scale: np.ndarray, u: np.ndarray, x: np.ndarray) -> UnitFreeLaw:

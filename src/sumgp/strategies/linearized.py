@@ -15,7 +15,7 @@ from sumgp.strategies.base import Fitted, Strategy
 from sumgp.strategies.component import Component
 from sumgp.strategies.law_engine import LawEngine, leave_one_out, lengthscale, training_law_evidence
 from sumgp.strategies.law_setup import set_up_law
-from sumgp.strategies.mixture import Candidates, choose, fit_candidates, mix
+from sumgp.strategies.mixture import Candidates, approximate_evidence, fit_candidates, mix
 from sumgp.strategies.problem import FitProblem
 
 TAPERS = (None, 8.0, 2.0, 0.5, 0.0)
@@ -67,7 +67,7 @@ class Linearized(Strategy):
         """How far the law may speak: by its evidence at the training inputs and the leave-one-out density of the data."""
         if not isinstance(self.taper, str):
             return self.taper, {"taper": self.taper, "taper_reason": "as asked"}
-        best = choose(fitted, score)
+        best = int(np.argmax(approximate_evidence(fitted, score)))
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
         state = engine.state(prior, theta)
         values: dict[str, float] = {}

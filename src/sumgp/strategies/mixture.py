@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sumgp.strategies.problem import FitProblem, kernel_name
 
 LARGEST_INTEGRATED = 1500  # measured entries above which hyperparameters are plugged in
 LOW_EFFECTIVE = 5.0
+OUT_OF_REACH = 7.0  # candidates whose approximate log evidence is further behind are not averaged over
 
 Build = Callable[[MultitaskPrior, np.ndarray], Component]
 Score = Callable[[MultitaskPrior, np.ndarray], float]
@@ -35,12 +37,22 @@ class Candidates:
     @property
     def best(self) -> int:
         """The candidate of highest approximate evidence."""
-        return int(np.argmax([self.log_volume(k) - m.value for k, m in enumerate(self.maxima)]))
+        return int(np.argmax([volume - m.value for volume, m in zip(self.log_volumes, self.maxima, strict=True)]))
 
-    def log_volume(self, k: int) -> float:
-        """Log of the Gaussian integral around a maximum, which makes candidates of different size comparable."""
-        values = np.linalg.eigvalsh(curvature(self.objectives[k], self.maxima[k].theta))
-        return 0.5 * float(np.sum(np.log(2.0 * np.pi / np.maximum(values, CURVATURE_FLOOR))))
+    @cached_property
+    def log_volumes(self) -> tuple[float, ...]:
+        """Log of the Gaussian integral around each maximum, which makes candidates of different size comparable."""
+        spectra = [np.linalg.eigvalsh(H) for H in self.curvatures]
+        return tuple(0.5 * float(np.sum(np.log(2.0 * np.pi / np.maximum(v, CURVATURE_FLOOR)))) for v in spectra)
+
+    @cached_property
+    def curvatures(self) -> tuple[np.ndarray, ...]:
+        """Hessians of the objectives at the maxima."""
+        return tuple(curvature(o, m.theta) for o, m in zip(self.objectives, self.maxima, strict=True))
+
+    def only(self, keep: list[int]) -> Candidates:
+        """The candidates at these positions."""
+        return Candidates(*(tuple(values[k] for k in keep) for values in (self.priors, self.objectives, self.maxima)))
 
 
 def fit_candidates(problem: FitProblem, priors: tuple[MultitaskPrior, ...], evidence: Callable[[MultitaskPrior], Evidence]) -> Candidates:
@@ -58,10 +70,12 @@ def mix(problem: FitProblem, fitted: Candidates, build: Build, score: Score | No
     if problem.uncertainty == "plug-in" or large or n_free == 0:
         if large and problem.uncertainty == "integrated":
             report["uncertainty"] = f"plug-in (more than {LARGEST_INTEGRATED} measurements: hyperparameters are well determined)"
-        best = choose(fitted, score)
+        best = int(np.argmax(approximate_evidence(fitted, score)))
         report |= _chosen(fitted, best, fitted.maxima[best].status)
         return (build(fitted.priors[best], fitted.maxima[best].theta),), np.ones(1), report
     problem.progress("averaging over hyperparameters")
+    approximate = approximate_evidence(fitted, score)
+    fitted = fitted.only([k for k, value in enumerate(approximate) if value > max(approximate) - OUT_OF_REACH])
     result = integrate(
         fitted.objectives, fitted.maxima,
         (lambda k, theta: score(fitted.priors[k], theta)) if score is not None else (lambda k, theta: 0.0),
@@ -85,13 +99,13 @@ def mix(problem: FitProblem, fitted: Candidates, build: Build, score: Score | No
     return components, weights, report
 
 
-def choose(fitted: Candidates, score: Score | None) -> int:
-    """The candidate of highest evidence of data and law at its maximum."""
+def approximate_evidence(fitted: Candidates, score: Score | None) -> list[float]:
+    """Log evidence of data and law for each candidate, from its maximum and the curvature there."""
     values = []
     for k, (prior, maximum) in enumerate(zip(fitted.priors, fitted.maxima, strict=True)):
         extra = score(prior, maximum.theta) if score is not None else 0.0
-        values.append(-maximum.value + extra + fitted.log_volume(k))
-    return int(np.argmax(values))
+        values.append(-maximum.value + extra + fitted.log_volumes[k])
+    return values
 
 
 def _describe(fitted: Candidates) -> list[dict[str, Any]]:
