@@ -178,6 +178,20 @@ def test_too_many_laws_or_names_given_as_one_string_are_refused() -> None:
         parse_constraint("z = 1", "z")
 
 
+def test_hundreds_of_outputs_are_still_a_linear_law(rng: np.random.Generator) -> None:
+    law = parse_constraint("(1 + t)*sum(p) = exp(-t)", [f"p{i}" for i in range(400)], ["t"])
+    assert kind_of(law) == "linear"
+    f, x = rng.normal(size=(3, 400)), rng.uniform(size=(3, 1))
+    np.testing.assert_allclose(law.residual(f, x), (1 + x) * f.sum(axis=1, keepdims=True) - np.exp(-x), rtol=1e-11)
+
+
+def test_sums_that_become_too_long_are_refused() -> None:
+    outputs = [f"p{i}" for i in range(100)]
+    assert parse_constraint("(1 + t)*sum(t*p**2) = sum(p)", outputs, ["t"]).n_rows == 1
+    with pytest.raises(ConstraintError, match="more than 5000 parts once sum"):
+        parse_constraint(f"sum({'*'.join(['p'] * 60)}) = 1", outputs)
+
+
 def test_missing_column_at_evaluation_says_which() -> None:
     law = parse_constraint("z = T", ["z"], ["t"], {"T": "temperature"})
     with pytest.raises(ConstraintError, match="columns t, temperature"):

@@ -20,6 +20,7 @@ from sumgp.constraints.formula_names import read_constants, read_names
 from sumgp.constraints.formula_syntax import parse_equation
 from sumgp.constraints.formula_terms import multiplied_out, without_even_roots
 from sumgp.constraints.formula_text import shown
+from sumgp.errors import ConstraintError
 
 NAMES = read_names(OUTPUTS, INPUTS, read_constants(CONSTANTS))
 SYMPY = {"abs": sympy.Abs, "power": sympy.Pow, **{n: getattr(sympy, n) for n in SCALARS if n != "abs"}, "sqrt": sympy.sqrt}
@@ -60,6 +61,11 @@ def test_equal_parts_are_evaluated_once() -> None:
     assert kinds.count("scalar") == 2
     assert kinds.count("product") == 1
     assert kinds.count("symbol") == 2
+
+
+def test_number_beyond_the_doubles_is_refused() -> None:
+    with pytest.raises(ConstraintError, match="too large for a floating-point number"):
+        compile_rows([sympy.Integer(10) ** 400 * sympy.Symbol("z")], [])
 
 
 def test_product_gradient_at_zero() -> None:

@@ -7,7 +7,7 @@ functions are undefined ones to SymPy: its own would be rewritten with complex n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -90,11 +90,11 @@ def _children(node: Node) -> tuple[Node, ...]:
 
 @dataclass(frozen=True)
 class _Reader:
-    """The walk; ``index`` is set inside of sum(...), ``read`` collects the numbers and symbols met."""
+    """The walk; ``read`` collects the numbers and symbols met, ``indexed`` is what families stand for inside of sum(...)."""
 
     names: Names
     read: list[sympy.Expr]
-    index: int | None = None
+    indexed: Mapping[str, str] | None = None
 
     def value(self, node: Node) -> sympy.Expr:
         if len(self.read) > MAX_INDEXED_NODES:
@@ -118,10 +118,8 @@ class _Reader:
         return value
 
     def named(self, node: Name) -> sympy.Expr:
-        meaning = self.names.meaning(node.name)
-        if meaning is None and self.index is not None:
-            family = self.names.family(node.name)
-            meaning = self.names.meaning(family[self.index]) if self.index in family else None
+        name = node.name if self.indexed is None else self.indexed.get(node.name, node.name)
+        meaning = self.names.meaning(name)
         if meaning is not None:
             return meaning
         if family := self.names.family(node.name):
@@ -135,7 +133,7 @@ class _Reader:
             return value
         if value == 0:
             raise node.place.error("division by zero")
-        return sympy.Pow(value, -1)
+        return _whole_power(value, sympy.Integer(-1))
 
     def called(self, node: Call) -> sympy.Expr:
         if node.function == "sum":
@@ -160,7 +158,7 @@ class _Reader:
         """sum(p) = p1 + ... + pk; any expression of indexed names is summed over their common indices."""
         if len(node.arguments) > 1:
             return _limited(sympy.Add(*(self.value(argument) for argument in node.arguments)), node.place)
-        if self.index is not None:
+        if self.indexed is not None:
             raise node.place.error("a sum inside of a sum is not supported; write the inner one out")
         body = node.arguments[0]
         families = {name: f for name in mentioned(body) if (f := self._family(name))}
@@ -173,7 +171,8 @@ class _Reader:
         if len(indices) > 1:
             listed = "; ".join(", ".join(family.values()) for family in families.values())
             raise node.place.error(f"the names to sum over have different indices: {listed}")
-        return _limited(sympy.Add(*(replace(self, index=i).value(body) for i in indices.pop())), node.place)
+        readers = [replace(self, indexed={name: f[index] for name, f in families.items()}) for index in indices.pop()]
+        return _limited(sympy.Add(*(reader.value(body) for reader in readers)), node.place)
 
     def length(self, node: Call) -> sympy.Expr:
         """norm(a, b) = sqrt((a_x - b_x)**2 + (a_y - b_y)**2 [+ ...]); norm(a) is the distance from the origin."""
@@ -219,7 +218,13 @@ def raised(base: sympy.Expr, exponent: sympy.Expr, place: Place) -> sympy.Expr:
         inner = factor.exp if factor.is_Pow else 1
         if abs(inner * exponent) > MAX_EXPONENT:
             raise place.error(f"the exponents multiply to more than {MAX_EXPONENT}")
-    return sympy.Pow(base, exponent)
+    return _whole_power(base, exponent)
+
+
+def _whole_power(base: sympy.Expr, exponent: sympy.Integer) -> sympy.Expr:
+    """A power as SymPy writes it; of a sum without its lengthy search for infinities, which finds none."""
+    evaluate = not base.is_Add or exponent in (0, 1)
+    return sympy.Pow(base, exponent, evaluate=evaluate)
 
 
 def _numeric_power(base: sympy.Rational, exponent: sympy.Rational, place: Place) -> sympy.Rational:

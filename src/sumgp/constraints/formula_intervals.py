@@ -32,11 +32,6 @@ class Interval:
     low_open: bool = False
     high_open: bool = False
 
-    def __contains__(self, value: float) -> bool:
-        above = self.low < value or (self.low == value and not self.low_open)
-        below = value < self.high or (value == self.high and not self.high_open)
-        return above and below
-
     def plus(self, other: Interval) -> Interval:
         """Values of a + b for independent a and b."""
         low, high = self.low + other.low, self.high + other.high

@@ -16,7 +16,7 @@ from sumgp.constraints.formula_names import Names
 from sumgp.constraints.formula_places import Place
 from sumgp.constraints.formula_syntax import Equation
 from sumgp.constraints.formula_terms import Reading, SumTerm, multiplied_out, obstacle, read_sum, without_even_roots
-from sumgp.constraints.formula_text import ordered_terms, shown
+from sumgp.constraints.formula_text import shown, shown_terms
 from sumgp.constraints.formula_values import InputFunction, RowFunctions, Variables, read_variables
 from sumgp.constraints.law import FunctionLaw, Law, SumLaw
 
@@ -137,5 +137,5 @@ class _FunctionRows:
     def _notes(self, row: Row) -> tuple[str, ...]:
         if row.reading is not None:
             return _sum_notes(row.reading, self.outputs)
-        terms = tuple(f"term: {shown(term)}" for term in ordered_terms(row.residual))
+        terms = tuple(f"term: {term}" for term in shown_terms(row.residual))
         return (*terms, f"not a sum of single outputs: {obstacle(row.expanded, self.variables.unknown)}")

@@ -14,7 +14,7 @@ from sumgp.constraints.formula_intervals import image
 from sumgp.constraints.formula_text import shown
 from sumgp.transforms import Absolute, Cos, Exp, Identity, Log, Power, Sin, Square, Tan, Transform
 
-MAX_TERMS = 300  # a law that would have more when multiplied out is left as it is
+MAX_TERMS = 300  # a law that would have more when multiplied out, and more than twice its parts, is left as it is
 MAX_TERMS_INSIDE = 100  # the same for the arguments of its functions, where multiplying out gains little
 
 _TRANSFORMS: dict[str, Transform] = {
@@ -67,19 +67,21 @@ def without_even_roots(expression: sympy.Expr) -> sympy.Expr:
 
 
 def multiplied_out(expression: sympy.Expr) -> sympy.Expr:
-    """Expand products and whole powers of sums, unless that would give more than MAX_TERMS terms."""
-    terms, inside = _term_counts(expression)
-    if terms > MAX_TERMS or inside > MAX_TERMS_INSIDE:
+    """Expand products and whole powers of sums, unless that would give too many terms."""
+    # Counting with the law's own size lets t*sum(p) over hundreds of outputs be seen as linear.
+    most = max(MAX_TERMS, 2 * sum(not part.args for part in sympy.preorder_traversal(expression)))
+    terms, inside = _term_counts(expression, most)
+    if terms > most or inside > MAX_TERMS_INSIDE:
         return expression
     return sympy.expand(expression, mul=True, multinomial=True, power_base=False, power_exp=False, log=False, basic=False)
 
 
-def _term_counts(expression: sympy.Expr) -> tuple[float, float]:
+def _term_counts(expression: sympy.Expr, most: int) -> tuple[float, float]:
     """Upper bounds of the number of terms after expansion: of the expression, and of all arguments of functions in it."""
     if not expression.args:
         return 1, 0
-    counts, inside = zip(*(_term_counts(argument) for argument in expression.args), strict=True)
-    if max(counts) > MAX_TERMS:
+    counts, inside = zip(*(_term_counts(argument, most) for argument in expression.args), strict=True)
+    if max(counts) > most:
         return math.inf, 0
     if expression.is_Add:
         return sum(counts), sum(inside)
@@ -160,11 +162,9 @@ def _exact_or(function: Any, argument: sympy.Expr, numeric: Any) -> sympy.Expr:
 
 def obstacle(expanded: sympy.Expr, unknown: Sequence[sympy.Symbol]) -> str:
     """Why ``read_sum`` gave None: the first term that is no transform of a single output."""
-    for term in sympy.Add.make_args(expanded):
-        _, dependent = term.as_independent(*unknown, as_Add=False)
-        if dependent.free_symbols and _recognised(dependent, unknown) is None:
-            names = sorted(symbol.name for symbol in dependent.free_symbols & set(unknown))
-            if len(names) > 1:
-                return f"{shown(dependent)} couples {', '.join(names)}"
-            return f"{shown(dependent)} is not one of the transforms z, z**n, abs, exp, log, sin, cos, tan of {names[0]}"
-    return "every term is one"
+    parts = (term.as_independent(*unknown, as_Add=False)[1] for term in sympy.Add.make_args(expanded))
+    term = next(part for part in parts if part.free_symbols and _recognised(part, unknown) is None)
+    names = sorted(symbol.name for symbol in term.free_symbols & set(unknown))
+    if len(names) > 1:
+        return f"{shown(term)} couples {', '.join(names)}"
+    return f"{shown(term)} is not one of the transforms z, z**n, abs, exp, log, sin, cos, tan of {names[0]}"
