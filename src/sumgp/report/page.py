@@ -53,8 +53,10 @@ def render_page(
     by_experiment: dict[str, list[Picture]] = {}
     for picture in pictures:
         by_experiment.setdefault(picture.experiment, []).append(picture)
-    return templates().get_template("page.html.j2").render(
-        title=title, summary=summary, notes=notes, tables=tables, pictures=by_experiment, facts=facts
+    return (
+        templates()
+        .get_template("page.html.j2")
+        .render(title=title, summary=summary, notes=notes, tables=tables, pictures=by_experiment, facts=facts)
     )
 
 

@@ -1,0 +1,1 @@
+"""The command line: ``sumgp fit | predict | check | report | demo | reproduce``."""

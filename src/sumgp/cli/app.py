@@ -1,0 +1,96 @@
+"""The program ``sumgp``: finds the command, and turns every expected failure into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any
+
+import click
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
+
+from sumgp.errors import SumGPError
+
+USAGE = 2  # exit code of wrong usage or data
+INTERRUPTED = 130  # what shells give a program that was stopped with Ctrl-C
+
+# Command -> module and function; a module is imported only when its command runs or its help is shown.
+COMMANDS = {
+    "fit": "sumgp.cli.fit:fit",
+    "predict": "sumgp.cli.predict:predict",
+    "check": "sumgp.cli.check:check",
+    "report": "sumgp.cli.report:report",
+    "demo": "sumgp.cli.demo:demo",
+    "reproduce": "sumgp.cli.reproduce:reproduce",
+}
+
+
+class Commands(TyperGroup):
+    """The commands, each loaded when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, function = COMMANDS[cmd_name].split(":")
+        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        single.command(cmd_name)(getattr(import_module(module), function))
+        return typer.main.get_command(single)
+
+
+app = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")] = False,
+) -> None:
+    """Gaussian-process regression whose predictions obey a law you know."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the program and exit: 0 good, 2 wrong usage or data with a one-line reason, 130 stopped by Ctrl-C."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    sys.exit(run([word for word in given if word != "--debug"], debug))
+
+
+def run(arguments: Sequence[str], debug: bool = False) -> int:
+    """The exit code of a call; ``--debug`` may stand anywhere on the line and is taken out before."""
+    try:
+        result: Any = typer.main.get_command(app).main(args=list(arguments), prog_name="sumgp", standalone_mode=False)
+        return int(result or 0)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return _failed("stopped; files already complete were kept, no file is half written", INTERRUPTED, debug)
+    except click.ClickException as error:
+        return _failed(error.format_message(), USAGE, debug)
+    except (SumGPError, OSError, MemoryError) as error:
+        return _failed(_reason(error), USAGE, debug)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}" if str(error) else "not enough memory; use fewer rows or points"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
+def _failed(reason: str, code: int, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    one_line = " ".join(reason.split())
+    Console(stderr=True, soft_wrap=True).print(f"error: {one_line}", markup=False, highlight=False, style="bold red")
+    return code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""From words on the command line to settings of the estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sumgp.errors import DataError, worded
+
+KERNELS = ("rbf", "matern12", "matern32", "matern52", "rational-quadratic")
+STRATEGIES = ("conditioned", "linearized", "projected", "unconstrained")
+
+
+def names(text: str, option: str) -> list[str]:
+    """Names separated by commas; a name with a comma is quoted with backticks."""
+    found: list[str] = []
+    for position, part in enumerate(text.split("`")):
+        if position % 2:
+            found.append(part)
+        else:
+            found += [word.strip() for word in part.split(",") if word.strip()]
+    if not found:
+        raise DataError(worded(option, "at least one name", repr(text), "e.g. --outputs z,v"))
+    if len(set(found)) < len(found):
+        raise DataError(worded(option, "names that differ", repr(text), "remove the repetition"))
+    return found
+
+
+def constants(texts: Sequence[str]) -> dict[str, Any]:
+    """``E=0.8`` a number, ``E=unknown`` to be estimated, ``E=column`` given by a column of the data."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        name, value = name.strip(), value.strip()
+        if not sign or not name or not value:
+            raise DataError(worded("--constant", "NAME=VALUE", repr(text), "e.g. --constant E=0.8"))
+        if name in found:
+            raise DataError(worded("--constant", "each constant once", f"{name!r} twice", "remove one"))
+        found[name] = _number(value)
+    return found
+
+
+def _number(value: str) -> float | str:
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def extra_columns(given: Mapping[str, Any]) -> list[str]:
+    """Columns of the data that constants refer to."""
+    return list(dict.fromkeys(v for v in given.values() if isinstance(v, str) and v != "unknown"))
+
+
+def noise(text: str) -> Any:
+    """ "per-output", "shared", one number, or one number per output separated by commas."""
+    if text in ("per-output", "shared"):
+        return text
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise DataError(
+            worded("--noise", "'per-output', 'shared' or numbers", repr(text), "e.g. --noise 0.1,0.2")
+        ) from error
+    return values[0] if len(values) == 1 else values
+
+
+def kernel(text: str | None) -> Any:
+    """A scikit-learn kernel by its short name; several separated by + are terms with task covariances of their own."""
+    if text is None:
+        return None
+    from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic
+
+    makers = {
+        "rbf": lambda: RBF(),
+        "matern12": lambda: Matern(nu=0.5),
+        "matern32": lambda: Matern(nu=1.5),
+        "matern52": lambda: Matern(nu=2.5),
+        "rational-quadratic": lambda: RationalQuadratic(alpha=2.0, alpha_bounds="fixed"),
+    }
+    parts = [part.strip().lower() for part in text.split("+")]
+    for part in parts:
+        if part not in makers:
+            raise DataError(worded("--kernel", f"one of {', '.join(KERNELS)}", repr(part), "join several with +"))
+    made = [makers[part]() for part in parts]
+    return made[0] if len(made) == 1 else made
+
+
+def strategy(text: str | None) -> Any:
+    """A strategy by its name."""
+    if text is None:
+        return None
+    from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
+
+    makers = dict(zip(STRATEGIES, (Conditioned, Linearized, Projected, Unconstrained), strict=True))
+    if text.lower() not in makers:
+        raise DataError(
+            worded("--strategy", f"one of {', '.join(STRATEGIES)}", repr(text), "leave it out to have it chosen")
+        )
+    return makers[text.lower()]()

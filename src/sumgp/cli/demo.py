@@ -1,0 +1,130 @@
+"""``sumgp demo``: a noisy oscillator with gaps, fitted with and without the law of its energy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sumgp.cli.outputs import write_files
+from sumgp.cli.progress import stages
+from sumgp.cli.tables import as_csv
+
+DATA = "oscillator.csv"
+LAW = "k/2*z**2 + m/2*v**2 = E"
+CONSTANTS = {"k": 1.0, "m": 1.0, "E": 0.8}
+N_GRID = 200
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the demo's table: error against the truth, and mean |left minus right side| of the law."""
+
+    name: str
+    rmse: float
+    violation: float
+
+
+def oscillator() -> pd.DataFrame:
+    """The data set that comes with the package: columns t, z, v with empty cells."""
+    return pd.read_csv(resources.files("sumgp.cli").joinpath(DATA).open("rb"))
+
+
+def truth(t: np.ndarray) -> np.ndarray:
+    """(n, 2) position and velocity that the measurements were made from."""
+    amplitude = np.sqrt(2.0 * CONSTANTS["E"])
+    return np.column_stack([amplitude * np.sin(t), amplitude * np.cos(t)])
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the report, the data and the predictions.")] = Path("demo-output"),
+) -> None:
+    """Fit a noisy oscillator with and without its law of energy; a table here and a report in the folder."""
+    from sumgp.report.fit_page import render_fit
+    from sumgp.report.fit_study import study
+
+    console = Console()
+    frame = oscillator()
+    grid = np.linspace(frame["t"].min(), frame["t"].max(), N_GRID)[:, None]
+    with stages(console, "fitting the oscillator") as tell:
+        linearized, projected, told = _fits(frame, tell)
+        found = study(linearized, grid, told, tell)
+        lines = [_raw(frame), *(_line(name, p, linearized, grid) for name, p in
+                 (("unconstrained", found.plain), ("projected", projected.posterior(grid)), ("linearized", found.posterior)))]  # fmt: skip
+        tell("report")
+        page = render_fit(found, "A noisy oscillator and the law of its energy", [_page_table(lines)])
+    write_files(
+        out,
+        {
+            "oscillator.csv": as_csv(frame),
+            "predictions.csv": as_csv(found.posterior.to_frame()),
+            "report.html": page.encode(),
+        },
+    )
+    _show(console, frame, lines)
+    console.print(f"report: {out / 'report.html'}", highlight=False, soft_wrap=True)
+
+
+def _fits(frame: pd.DataFrame, tell):  # noqa: ANN001, ANN202 - two models and the warnings of the first
+    from sumgp.estimator import ConstrainedGP
+    from sumgp.report.fit_study import caught
+    from sumgp.strategies import Linearized, Projected
+
+    def fitted(strategy: object) -> ConstrainedGP:
+        gp = ConstrainedGP(LAW, outputs=["z", "v"], inputs=["t"], constants=CONSTANTS, strategy=strategy)  # type: ignore[arg-type]
+        return gp.fit(frame[["t"]], frame[["z", "v"]], progress=tell)
+
+    linearized, told = caught(lambda: fitted(Linearized()))
+    projected, _ = caught(lambda: fitted(Projected()))
+    return linearized, projected, told
+
+
+def _raw(frame: pd.DataFrame) -> Line:
+    measured = frame[["z", "v"]].to_numpy()
+    difference = measured - truth(frame["t"].to_numpy())
+    energy = 0.5 * np.sum(measured**2, axis=1) - CONSTANTS["E"]
+    return Line("raw measurements", float(np.sqrt(np.nanmean(difference**2))), float(np.nanmean(np.abs(energy))))
+
+
+def _line(name: str, posterior, model, grid: np.ndarray) -> Line:  # noqa: ANN001 - a posterior and a fitted model
+    true = truth(grid[:, 0])
+    violation = np.abs(model.law_.residual(posterior.mean, grid)).mean()
+    return Line(name, float(np.sqrt(np.mean((posterior.mean - true) ** 2))), float(violation))
+
+
+def _words(line: Line) -> tuple[str, str, str]:
+    return line.name, f"{line.rmse:.4f}", f"{line.violation:.1e}"
+
+
+HEADER = ("method", "error against the truth", "energy missed by")
+
+
+def _show(console: Console, frame: pd.DataFrame, lines: list[Line]) -> None:
+    missing = int(frame[["z", "v"]].isna().sum().sum())
+    console.print(
+        f"{len(frame)} rows of position z and velocity v, {missing} of {2 * len(frame)} values missing", highlight=False
+    )
+    console.print(f"law: {LAW}", highlight=False)
+    table = Table()
+    for position, name in enumerate(HEADER):
+        table.add_column(name, justify="left" if position == 0 else "right")
+    for line in lines:
+        table.add_row(*_words(line), style="bold" if line.name == "linearized" else None)
+    console.print(table)
+
+
+def _page_table(lines: list[Line]):  # noqa: ANN202
+    from sumgp.report.fit_page import PlainTable
+
+    note = "Root mean square error over 200 times and both outputs (raw: at the measurements); mean |left minus right side| of the law."
+    best = int(np.argmin([line.rmse for line in lines]))
+    return PlainTable(
+        "Against the truth, which is known here", note, HEADER, tuple(_words(line) for line in lines), frozenset({(best, 1)})
+    )

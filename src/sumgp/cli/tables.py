@@ -1,0 +1,222 @@
+"""Tables from files: what pandas reads, with the failures that people meet put into words."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import warnings
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from sumgp.errors import DataError, worded
+
+TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None, ".dat": None}
+BINARY = (".parquet", ".pq", ".xlsx", ".xls", ".xlsm", ".ods")
+MOST_COLUMNS = 10_000
+LONGEST_HEADER = 1_000_000  # characters
+LARGEST_FILE = 2_000_000_000  # bytes
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+# What the readers of damaged Parquet and Excel files raise; Arrow's own errors are among them.
+UNREADABLE = (ValueError, KeyError, IndexError, TypeError, OSError, EOFError, SyntaxError, zipfile.BadZipFile, zlib.error)
+MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "-", "?"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a text table is written: None = by the file's ending."""
+
+    separator: str | None = None
+    decimal: str = "."
+
+
+def read_table(path: Path, reading: Reading = Reading()) -> pd.DataFrame:  # noqa: B008 - frozen
+    """The table in a CSV, TSV, Parquet or Excel file, columns as text or numbers; DataError with a one-line reason."""
+    _check_file(path)
+    ending = path.suffix.lower()
+    if ending in BINARY:
+        frame = _read_binary(path, ending)
+    elif ending in TEXT:
+        frame = _read_text(path, reading)
+    else:
+        raise DataError(
+            worded(
+                str(path),
+                "a table ending in " + ", ".join([*TEXT, *BINARY]),
+                f"{ending or 'no ending'!r}",
+                "rename or convert it",
+            )
+        )
+    if not len(frame):
+        raise DataError(worded(str(path), "at least one row of data", "a header without rows", "check the file"))
+    return frame
+
+
+def number_columns(frame: pd.DataFrame, names: Sequence[str], source: str, decimal: str = ".") -> pd.DataFrame:
+    """The named columns as floats, empty cells as NaN; a word in a number column is an error that names it."""
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        shown = ", ".join(map(str, frame.columns[:12])) + (" ..." if len(frame.columns) > 12 else "")
+        raise DataError(
+            worded(source, f"a column {missing[0]!r}", f"the columns {shown}", "correct the name or add the column")
+        )
+    return pd.DataFrame({name: _numbers(frame[name], name, source, decimal) for name in names})
+
+
+def _numbers(column: pd.Series, name: str, source: str, decimal: str) -> np.ndarray:
+    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
+        raise DataError(
+            worded(source, f"numbers in column {name!r}", str(column.dtype), "convert it, e.g. to seconds since the start")
+        )
+    values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
+    wrong = np.flatnonzero(np.isnan(values) & column.notna().to_numpy())
+    if len(wrong):
+        word = str(column.iloc[wrong[0]])
+        remedy = "correct it; leave the cell empty if it was not measured"
+        if decimal == "." and _is_number(word.replace(",", ".")):
+            remedy = "it looks like a decimal comma: add --decimal ,"
+        raise DataError(worded(source, f"numbers in column {name!r}", f"{word[:40]!r} in row {wrong[0] + 1}", remedy))
+    if np.any(np.isinf(values)):
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise DataError(
+            worded(source, f"finite numbers in column {name!r}", f"infinity in row {row + 1}", "leave the cell empty")
+        )
+    return values
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_file(path: Path) -> None:
+    if not path.exists():
+        raise DataError(worded(str(path), "a file", "nothing of that name", "check the path"))
+    if not path.is_file():
+        raise DataError(worded(str(path), "a file", "a folder or device", "give the path of a table"))
+    if not os.access(path, os.R_OK):
+        raise DataError(worded(str(path), "a file that may be read", "no permission", "change its rights or copy it"))
+    size = path.stat().st_size
+    if size == 0:
+        raise DataError(worded(str(path), "a table", "an empty file", "check how it was written"))
+    if size > LARGEST_FILE:
+        raise DataError(worded(str(path), f"at most {LARGEST_FILE / 1e9:g} GB", f"{size / 1e9:.1f} GB", "use fewer rows"))
+
+
+def _read_binary(path: Path, ending: str) -> pd.DataFrame:
+    try:
+        frame = pd.read_parquet(path) if ending in (".parquet", ".pq") else pd.read_excel(path)
+    except ImportError as error:
+        raise DataError(
+            f"{path}: reading {ending} files needs another package ({error}); install it or convert to CSV"
+        ) from error
+    except UNREADABLE as error:
+        raise DataError(
+            f"{path}: cannot be read as {ending} ({_first_line(error)}); check the file or convert it to CSV"
+        ) from error
+    _check_names([str(c) for c in frame.columns], path)
+    frame.columns = pd.Index([str(c).strip() for c in frame.columns])
+    return frame
+
+
+def _read_text(path: Path, reading: Reading) -> pd.DataFrame:
+    header_line = _header_line(path)
+    separator = _separator(path, header_line, reading)
+    header = [name.strip() for name in next(csv.reader([header_line], delimiter=separator))]
+    _check_names(header, path)
+    try:
+        with warnings.catch_warnings():
+            # Rows longer than the header would lose their last cells with no more than a warning.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(path, sep=separator, decimal=reading.decimal, encoding="utf-8-sig", index_col=False,
+                                keep_default_na=False, na_values=MISSING, skipinitialspace=True, float_precision="round_trip")  # fmt: skip
+    except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, csv.Error) as error:
+        raise DataError(
+            f"{path}: not a table of {len(header)} columns ({_first_line(error)}); check quotes and separators"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise DataError(_encoding(path)) from error
+    frame.columns = pd.Index(header)
+    return frame
+
+
+def _header_line(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8-sig", newline=None) as stream:
+            line = stream.readline(LONGEST_HEADER)
+    except UnicodeDecodeError as error:
+        raise DataError(_encoding(path)) from error
+    if "\0" in line:
+        raise DataError(worded(str(path), "text", "zero bytes (a binary or UTF-16 file)", "save it as CSV in UTF-8"))
+    if len(line) >= LONGEST_HEADER:
+        raise DataError(
+            worded(
+                str(path),
+                f"a header of at most {LONGEST_HEADER} characters",
+                "a longer one",
+                "keep only the columns you need",
+            )
+        )
+    if not line.strip():
+        raise DataError(
+            worded(str(path), "a header with the names of the columns in the first line", "an empty line", "add it")
+        )
+    return line.rstrip("\n")
+
+
+def _separator(path: Path, header: str, reading: Reading) -> str:
+    """The separator asked for, or the ending's; a header that plainly uses another one is an error."""
+    asked = {"tab": "\t", "\\t": "\t"}.get(reading.separator or "", reading.separator)
+    if asked is not None and len(asked) != 1:
+        raise DataError(worded("--separator", "one character or 'tab'", repr(asked), "e.g. --separator ';'"))
+    counts = {s: header.count(s) for s in SEPARATORS}
+    likely = max(counts, key=lambda s: counts[s])
+    separator = asked or TEXT[path.suffix.lower()] or (likely if counts[likely] else ",")
+    if separator not in header and counts[likely]:
+        name = SEPARATORS.get(separator, separator)
+        raise DataError(
+            worded(str(path), f"columns separated by a {name}", f"a header that uses a {SEPARATORS[likely]}",
+                   f"add --separator {'tab' if likely == chr(9) else repr(likely)}")
+        )  # fmt: skip
+    return separator
+
+
+def _check_names(header: Sequence[str], path: Path) -> None:
+    if len(header) > MOST_COLUMNS:
+        raise DataError(
+            worded(str(path), f"at most {MOST_COLUMNS} columns", f"{len(header)}", "keep only the columns you need")
+        )
+    twice = [name for name, count in Counter(header).items() if count > 1 and name]
+    if twice:
+        raise DataError(worded(str(path), "column names that differ", f"{twice[0]!r} twice", "rename one of them"))
+    if header and all(_is_number(name) for name in header):
+        raise DataError(
+            worded(
+                str(path), "the names of the columns in the first line", f"numbers ({', '.join(header[:3])})", "add a header"
+            )
+        )
+
+
+def _encoding(path: Path) -> str:
+    return worded(str(path), "text in UTF-8", "another encoding", "save it as CSV in UTF-8")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+
+
+def as_csv(frame: pd.DataFrame) -> bytes:
+    """The table as CSV with every digit of every number."""
+    buffer = io.StringIO()
+    frame.to_csv(buffer, index=False, lineterminator="\n")
+    return buffer.getvalue().encode("utf-8")

@@ -1,0 +1,121 @@
+"""The page of one fit: figures, the law as understood, scores, diagnostics in plain words. Self-contained."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumgp.report.fit_figures import fit_pictures
+from sumgp.report.fit_scores import lengthscales, noise_sds
+from sumgp.report.fit_study import FitStudy
+from sumgp.report.fit_words import advice
+from sumgp.report.picture import templates, version
+
+
+@dataclass(frozen=True)
+class PlainTable:
+    """A titled table of words: the first column names the row; ``best`` marks cells (row, column) to stress."""
+
+    title: str
+    note: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    best: frozenset[tuple[int, int]] = frozenset()
+
+
+def render_fit(found: FitStudy, title: str, extra: Sequence[PlainTable] = (), facts: Sequence[tuple[str, str]] = ()) -> str:
+    """The page as text; ``extra`` tables come first, ``facts`` are pairs of words about how it was made."""
+    return (
+        templates()
+        .get_template("fit_page.html.j2")
+        .render(
+            title=title,
+            advice=advice(found),
+            tables=[*extra, *score_tables(found)],
+            pictures=fit_pictures(found),
+            law=found.law_text,
+            facts=[*data_facts(found), *facts, ("versions", _versions())],
+            report=str(found.model.fit_report_),
+        )
+    )
+
+
+def score_tables(found: FitStudy) -> list[PlainTable]:
+    """Outputs, laws and estimated constants."""
+    tables = [_outputs_table(found)]
+    if found.violation is not None:
+        tables.append(_law_table(found))
+    constants = found.posterior.constants()
+    if len(constants):
+        rows = tuple(
+            (str(name), *(number(v) for v in row)) for name, row in zip(constants.index, constants.to_numpy(), strict=True)
+        )
+        tables.append(
+            PlainTable(
+                "Estimated constants", "Lower and upper hold 95 %.", ("constant", "mean", "sd", "lower", "upper"), rows
+            )
+        )
+    return tables
+
+
+def _outputs_table(found: FitStudy) -> PlainTable:
+    data = found.model.data_
+    plain = found.plain_left_out
+    header = ["output", "measured", "missing", "noise sd", "left-out error"]
+    if plain is not None:
+        header.append("without the law")
+    header.append("inside 95 %")
+    best, rows = set(), []
+    for t, name in enumerate(found.outputs):
+        seen = int(data.measured[:, t].sum())
+        row = [name, str(seen), str(len(data.x) - seen), number(noise_sds(found.model)[t]), number(found.left_out.rmse[t])]
+        if plain is not None:
+            row.append(number(plain.rmse[t]))
+            if np.isfinite(plain.rmse[t]):
+                best.add((t, 4 if found.left_out.rmse[t] <= plain.rmse[t] else 5))
+        row.append("" if not np.isfinite(found.left_out.inside[t]) else f"{found.left_out.inside[t]:.0%}")
+        rows.append(tuple(row))
+    note = "Left-out error: root mean square difference between a measurement and its prediction from all other rows."
+    return PlainTable("Outputs", note, tuple(header), tuple(rows), frozenset(best))
+
+
+def _law_table(found: FitStudy) -> PlainTable:
+    violation, law = found.violation, found.model.law_
+    assert violation is not None and law is not None
+    plain = violation.plain if violation.plain is not None else np.full(law.n_rows, np.nan)
+    rows = tuple(
+        (label, number(raw), number(without), number(own))
+        for label, raw, without, own in zip(law.labels, violation.raw, plain, violation.own, strict=True)
+    )
+    note = "Mean size of left minus right side, in the law's own units."
+    return PlainTable("How well the law is kept", note, ("law", "measured rows", "fit without the law", "this fit"), rows)
+
+
+def data_facts(found: FitStudy) -> list[tuple[str, str]]:
+    """Pairs of words on data and fit."""
+    data, report = found.model.data_, found.model.fit_report_
+    sizes = lengthscales(found.model)
+    lengths = ", ".join(f"{number(s)} along {n}" for s, n in zip(sizes, data.input_names, strict=True) if np.isfinite(s))
+    return [
+        ("data", f"{len(data.x)} rows, inputs {', '.join(data.input_names)}, outputs {', '.join(data.output_names)}"),
+        ("points asked", str(len(found.posterior.x))),
+        ("strategy", report.strategy),
+        ("kernel", report.kernel + (f"; lengthscale {lengths}" if lengths else "")),
+        ("hyperparameters", report.uncertainty),
+        ("status", report.status),
+    ]
+
+
+def number(value: float) -> str:
+    """Three or four digits, nothing for NaN."""
+    if not np.isfinite(value):
+        return ""
+    return f"{value:.4g}" if 1e-3 <= abs(value) < 1e5 or value == 0 else f"{value:.1e}"
+
+
+def _versions() -> str:
+    names = ("sumgp", "numpy", "scipy", "scikit-learn")
+    return f"Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in names)

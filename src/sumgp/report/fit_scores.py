@@ -1,0 +1,133 @@
+"""What a fit is judged by: how well the law is kept, and how well rows are predicted that were left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumgp.data import Data, Scaling
+from sumgp.estimator import ConstrainedGP
+from sumgp.prediction import Posterior
+from sumgp.priors.kernels import lengthscale_mask
+from sumgp.strategies.component import Component
+from sumgp.strategies.law_setup import typical_rows
+
+SMALLEST_GAP = 1e-6  # of the noise: where the posterior knows an entry as well as its measurement does
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Scores of rows predicted from all other rows, hyperparameters as fitted; (T,) each.
+
+    ``rmse`` in the outputs' units; ``inside`` the share of measurements within their 95 % interval.
+    """
+
+    rmse: np.ndarray
+    inside: np.ndarray
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Mean |g| of each law (R,): of the raw rows with all outputs measured, of a fit without the law, of this fit."""
+
+    raw: np.ndarray
+    plain: np.ndarray | None
+    own: np.ndarray
+
+
+def leave_one_out(model: ConstrainedGP) -> LeftOut:
+    """Each row predicted from the others, in closed form.
+
+    With posterior mean m, covariance V and noise R of the measured entries of a row, and r = y - m, the row left out
+    has residual R (R - V)^-1 r and covariance R (R - V)^-1 R; the mixture's residual is the weighted mean.
+    """
+    data, scaling, fitted = model.data_, model.scaling_, model.fitted_
+    parts = [_component_left_out(c, data, scaling) for c in fitted.components]
+    weights = fitted.weights
+    residual = np.einsum("k,knt->nt", weights, np.stack([r for r, _ in parts]))
+    spread = np.stack([v + (r - residual) ** 2 for r, v in parts])
+    sd = np.sqrt(np.einsum("k,knt->nt", weights, spread))
+    with np.errstate(invalid="ignore"):
+        inside = np.abs(residual) <= 1.96 * sd
+    measured = data.measured
+    counts = np.maximum(measured.sum(axis=0), 1)
+    squares = np.where(measured, residual, 0.0) ** 2
+    rmse = np.where(measured.any(axis=0), np.sqrt(squares.sum(axis=0) / counts), np.nan)
+    return LeftOut(rmse * scaling.y_scale, np.where(measured.any(axis=0), (inside & measured).sum(axis=0) / counts, np.nan))
+
+
+def _component_left_out(component: Component, data: Data, scaling: Scaling) -> tuple[np.ndarray, np.ndarray]:
+    """Residuals and variances (N, T), unit-free, NaN where nothing was measured."""
+    y = scaling.outputs(data.y)
+    mean, covariance = component.marginals(scaling.inputs(data.x), data.x)
+    T = component.n_outputs
+    residuals, variances = np.full_like(y, np.nan), np.full_like(y, np.nan)
+    for i in range(len(y)):
+        seen = np.flatnonzero(~np.isnan(y[i]))
+        if not len(seen):
+            continue
+        noise_sd = np.sqrt(component.noise[seen])
+        V = covariance[i, :T, :T][np.ix_(seen, seen)] / np.outer(noise_sd, noise_sd)
+        values, vectors = np.linalg.eigh(np.eye(len(seen)) - V)
+        inverse = (vectors / np.maximum(values, SMALLEST_GAP)) @ vectors.T
+        residuals[i, seen] = noise_sd * (inverse @ ((y[i, seen] - mean[i, seen]) / noise_sd))
+        variances[i, seen] = np.diagonal(inverse) * noise_sd**2
+    return residuals, variances
+
+
+def law_violation(model: ConstrainedGP, posterior: Posterior, plain: Posterior | None) -> Violation:
+    """Mean |left minus right side| of each law: at complete raw rows, and at the asked points for the fits."""
+    law = model.law_
+    assert law is not None
+    data = model.data_
+    constants = posterior.constants()["mean"].to_numpy()
+    involved = law.involved()[: len(law.outputs)]
+    complete = data.measured[:, involved].all(axis=1)
+    # Outputs outside the law may be missing; any number does for them.
+    filled = model.scaling_.restore(typical_rows(data, model.scaling_))
+    raw = _mean_size(model, filled[complete], data.x[complete], constants)
+    without = None if plain is None else _mean_size(model, plain.mean, posterior.x, constants)
+    own = np.mean(np.abs(posterior.residual()), axis=0)
+    return Violation(raw, without, own)
+
+
+def _mean_size(model: ConstrainedGP, f: np.ndarray, x: np.ndarray, constants: np.ndarray) -> np.ndarray:
+    law = model.law_
+    assert law is not None
+    if not len(f):
+        return np.full(law.n_rows, np.nan)
+    columns = np.concatenate([f, np.broadcast_to(constants, (len(f), len(constants)))], axis=1)
+    with np.errstate(all="ignore"):
+        g = np.abs(law.residual(columns, x))
+    g = np.where(law.active(x) & np.isfinite(g), g, np.nan)
+    live = np.isfinite(g).any(axis=0)
+    return np.array([np.nanmean(g[:, r]) if live[r] else np.nan for r in range(law.n_rows)])
+
+
+def noise_sds(model: ConstrainedGP) -> np.ndarray:
+    """(T,) noise standard deviations in the outputs' units, averaged over the mixture."""
+    variances = np.einsum("k,kt->t", model.fitted_.weights, np.stack([c.noise for c in model.fitted_.components]))
+    return np.sqrt(variances) * model.scaling_.y_scale
+
+
+def lengthscales(model: ConstrainedGP) -> np.ndarray:
+    """(D,) lengthscales in the inputs' units: of each component the shortest along each input, averaged in the log.
+
+    NaN where no kernel has one.
+    """
+    x_scale = model.scaling_.x_scale
+    logs, weights = [], []
+    for weight, component in zip(model.fitted_.weights, model.fitted_.components, strict=True):
+        shortest = np.full(len(x_scale), np.inf)
+        for term in component.posterior.features.terms:
+            if term.kernel is not None:
+                values = np.exp(term.kernel.theta[lengthscale_mask(term.kernel)])
+                if len(values) in (1, len(x_scale)):
+                    shortest = np.minimum(shortest, values)
+        if np.all(np.isfinite(shortest)):
+            logs.append(np.log(shortest))
+            weights.append(weight)
+    if not logs:
+        return np.full(len(x_scale), np.nan)
+    return np.exp(np.average(logs, axis=0, weights=weights)) * x_scale

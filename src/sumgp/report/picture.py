@@ -1,0 +1,47 @@
+"""What every page is made of: figures inside the page itself, templates that escape all text, versions."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from importlib import metadata
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure in both themes as SVG, or the reason why there is none."""
+
+    name: str
+    experiment: str
+    caption: str
+    light: bytes = b""
+    dark: bytes = b""
+    trouble: str = ""
+
+
+def templates() -> Environment:
+    """The templates next to this file; text is escaped, a misspelt name is an error."""
+    environment = Environment(
+        loader=PackageLoader("sumgp.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["data_uri"] = data_uri
+    return environment
+
+
+def data_uri(svg: bytes) -> str:
+    """The image inside the page itself."""
+    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii")
+
+
+def version(name: str) -> str:
+    """Version of an installed package."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
