@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
@@ -29,13 +28,17 @@ COMMANDS = {
 }
 
 
+# Typer may bring its own copy of click: the class of all usage errors is reached through a public one.
+UsageProblem: Any = typer.BadParameter.__mro__[2]
+
+
 class Commands(TyperGroup):
     """The commands, each loaded when it is asked for."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
         module, function = COMMANDS[cmd_name].split(":")
@@ -66,11 +69,11 @@ def run(arguments: Sequence[str], debug: bool = False) -> int:
     try:
         result: Any = typer.main.get_command(app).main(args=list(arguments), prog_name="sumgp", standalone_mode=False)
         return int(result or 0)
-    except click.exceptions.Exit as stop:
+    except typer.Exit as stop:
         return stop.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         return _failed("stopped; files already complete were kept, no file is half written", INTERRUPTED, debug)
-    except click.ClickException as error:
+    except UsageProblem as error:
         return _failed(error.format_message(), USAGE, debug)
     except (SumGPError, OSError, MemoryError) as error:
         return _failed(_reason(error), USAGE, debug)

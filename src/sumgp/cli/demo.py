@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -16,6 +17,11 @@ from rich.table import Table
 from sumgp.cli.outputs import write_files
 from sumgp.cli.progress import stages
 from sumgp.cli.tables import as_csv
+from sumgp.estimator import ConstrainedGP
+from sumgp.prediction import Posterior
+from sumgp.report.fit_page import PlainTable, render_fit
+from sumgp.report.fit_study import caught, study
+from sumgp.strategies import Linearized, Projected
 
 DATA = "oscillator.csv"
 LAW = "k/2*z**2 + m/2*v**2 = E"
@@ -47,17 +53,15 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report, the data and the predictions.")] = Path("demo-output"),
 ) -> None:
     """Fit a noisy oscillator with and without its law of energy; a table here and a report in the folder."""
-    from sumgp.report.fit_page import render_fit
-    from sumgp.report.fit_study import study
-
     console = Console()
     frame = oscillator()
     grid = np.linspace(frame["t"].min(), frame["t"].max(), N_GRID)[:, None]
     with stages(console, "fitting the oscillator") as tell:
         linearized, projected, told = _fits(frame, tell)
         found = study(linearized, grid, told, tell)
-        lines = [_raw(frame), *(_line(name, p, linearized, grid) for name, p in
-                 (("unconstrained", found.plain), ("projected", projected.posterior(grid)), ("linearized", found.posterior)))]  # fmt: skip
+        assert found.plain is not None
+        fits = {"unconstrained": found.plain, "projected": projected.posterior(grid), "linearized": found.posterior}
+        lines = [_raw(frame), *(_line(name, posterior, linearized, grid) for name, posterior in fits.items())]
         tell("report")
         page = render_fit(found, "A noisy oscillator and the law of its energy", [_page_table(lines)])
     write_files(
@@ -72,10 +76,8 @@ def demo(
     console.print(f"report: {out / 'report.html'}", highlight=False, soft_wrap=True)
 
 
-def _fits(frame: pd.DataFrame, tell):  # noqa: ANN001, ANN202 - two models and the warnings of the first
-    from sumgp.estimator import ConstrainedGP
-    from sumgp.report.fit_study import caught
-    from sumgp.strategies import Linearized, Projected
+def _fits(frame: pd.DataFrame, tell: Callable[[str], None]) -> tuple[ConstrainedGP, ConstrainedGP, tuple[str, ...]]:
+    """Two models that know the law, and the warnings of the first."""
 
     def fitted(strategy: object) -> ConstrainedGP:
         gp = ConstrainedGP(LAW, outputs=["z", "v"], inputs=["t"], constants=CONSTANTS, strategy=strategy)  # type: ignore[arg-type]
@@ -93,7 +95,8 @@ def _raw(frame: pd.DataFrame) -> Line:
     return Line("raw measurements", float(np.sqrt(np.nanmean(difference**2))), float(np.nanmean(np.abs(energy))))
 
 
-def _line(name: str, posterior, model, grid: np.ndarray) -> Line:  # noqa: ANN001 - a posterior and a fitted model
+def _line(name: str, posterior: Posterior, model: ConstrainedGP, grid: np.ndarray) -> Line:
+    assert model.law_ is not None
     true = truth(grid[:, 0])
     violation = np.abs(model.law_.residual(posterior.mean, grid)).mean()
     return Line(name, float(np.sqrt(np.mean((posterior.mean - true) ** 2))), float(violation))
@@ -120,10 +123,8 @@ def _show(console: Console, frame: pd.DataFrame, lines: list[Line]) -> None:
     console.print(table)
 
 
-def _page_table(lines: list[Line]):  # noqa: ANN202
-    from sumgp.report.fit_page import PlainTable
-
-    note = "Root mean square error over 200 times and both outputs (raw: at the measurements); mean |left minus right side| of the law."
+def _page_table(lines: list[Line]) -> PlainTable:
+    note = "Root mean square error over 200 times and both outputs (raw: at the measurements), mean |left minus right side|."
     best = int(np.argmin([line.rmse for line in lines]))
     return PlainTable(
         "Against the truth, which is known here", note, HEADER, tuple(_words(line) for line in lines), frozenset({(best, 1)})

@@ -138,8 +138,17 @@ def _read_text(path: Path, reading: Reading) -> pd.DataFrame:
         with warnings.catch_warnings():
             # Rows longer than the header would lose their last cells with no more than a warning.
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(path, sep=separator, decimal=reading.decimal, encoding="utf-8-sig", index_col=False,
-                                keep_default_na=False, na_values=MISSING, skipinitialspace=True, float_precision="round_trip")  # fmt: skip
+            frame = pd.read_csv(
+                path,
+                sep=separator,
+                decimal=reading.decimal,
+                encoding="utf-8-sig",
+                index_col=False,
+                keep_default_na=False,
+                na_values=MISSING,
+                skipinitialspace=True,
+                float_precision="round_trip",
+            )
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, csv.Error) as error:
         raise DataError(
             f"{path}: not a table of {len(header)} columns ({_first_line(error)}); check quotes and separators"

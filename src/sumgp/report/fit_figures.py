@@ -21,11 +21,14 @@ def fit_pictures(found: FitStudy) -> list[Picture]:
     over = found.posterior.data.input_names[0]
     shown = "" if len(found.outputs) <= MOST_PANELS else f" The first {MOST_PANELS} of {len(found.outputs)} outputs."
     several = "" if found.posterior.data.n_inputs == 1 else f" There are several inputs; the points are drawn over {over}."
-    sketches = [("outputs", f"Each output over {over}. The band holds 95 %; ticks at the bottom mark rows where the output "
-                 f"was not measured.{shown}{several}", draw_outputs)]  # fmt: skip
+    outputs = (
+        f"Each output over {over}. The band holds 95 %; ticks at the bottom mark rows where the output was not measured."
+        f"{shown}{several}"
+    )
+    law = "Size of left minus right side, logarithmic: measured rows, the fit without the law, and this fit."
+    sketches = [("outputs", outputs, draw_outputs)]
     if found.violation is not None:
-        sketches.append(("law", "Size of left minus right side of each law, on a logarithmic scale: measured rows, the fit without "
-                         "the law, and this fit.", draw_law))  # fmt: skip
+        sketches.append(("law", law, draw_law))
     return [
         Picture(name, "fit", caption, as_svg(partial(draw, found), LIGHT), as_svg(partial(draw, found), DARK))
         for name, caption, draw in sketches

@@ -101,8 +101,7 @@ def _mean_size(model: ConstrainedGP, f: np.ndarray, x: np.ndarray, constants: np
     with np.errstate(all="ignore"):
         g = np.abs(law.residual(columns, x))
     g = np.where(law.active(x) & np.isfinite(g), g, np.nan)
-    live = np.isfinite(g).any(axis=0)
-    return np.array([np.nanmean(g[:, r]) if live[r] else np.nan for r in range(law.n_rows)])
+    return np.array([np.nanmean(column) if np.isfinite(column).any() else np.nan for column in g.T])
 
 
 def noise_sds(model: ConstrainedGP) -> np.ndarray:

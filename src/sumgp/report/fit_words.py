@@ -63,8 +63,8 @@ def _law(found: FitStudy) -> Iterator[Advice]:
         yield Advice(
             False,
             f"Rows that were left out are predicted {ratio - 1.0:.0%} worse with the law than without it.",
-            "Check the law, its constants and their units; let the law hold only up to an error (noise= of a constraint object); "
-            "or use the strategy Projected, which only moves each prediction onto the law.",
+            "Check the law, its constants and their units; let it hold only up to an error (noise= of a constraint object); or "
+            "use the strategy Projected, which only moves each prediction onto the law.",
         )
     elif ratio < 1.0 - CLEARLY:
         yield Advice(True, f"Rows that were left out are predicted {1.0 - ratio:.0%} better with the law than without it.")
@@ -90,7 +90,8 @@ def _prior(found: FitStudy) -> Iterator[Advice]:
                 False,
                 f"The lengthscale along {name} ({size:.3g}) is shorter than the distance between rows: between them the "
                 "fit knows little.",
-                f"Measure more densely, or give a kernel with a longer lengthscale if you know that the outputs vary slowly with {name}.",
+                "Measure more densely, or give a kernel with a longer lengthscale if you know that the outputs vary slowly with "
+                f"{name}.",
             )
         elif size > FLAT * float(np.ptp(values)):
             yield Advice(True, f"Along {name} the outputs are almost straight lines: the lengthscale is {size:.3g}.")
@@ -99,9 +100,10 @@ def _prior(found: FitStudy) -> Iterator[Advice]:
     if low and len(data.x) >= NARROW_ROWS:
         yield Advice(
             False,
-            f"Too few left-out measurements of {', '.join(low)} lie inside their 95 % intervals ({np.nanmin(inside):.0%}): the "
-            "prior does not fit these data.",
-            "Look for outliers; try another kernel (--kernel matern52 for rougher curves); check that the law's constants are right.",
+            f"Too few left-out measurements of {', '.join(low)} lie inside their 95 % intervals ({np.nanmin(inside):.0%}): "
+            "the prior does not fit these data.",
+            "Look for outliers; try another kernel (--kernel matern52 for rougher curves); check that the law's constants are "
+            "right.",
         )
 
 
@@ -114,8 +116,10 @@ def _intervals(found: FitStudy) -> Iterator[Advice]:
             reason = "the noise is large" if error > WIDE * own else "there are too few measurements for how fast it varies"
             yield Advice(
                 False,
-                f"The intervals of {name} are wide: a standard deviation of {sd:.3g} where the data spread by {own:.3g}; {reason}.",
-                "Measure more rows, state the noise if you know it (--noise), or add a law that ties this output to better known ones.",
+                f"The intervals of {name} are wide: a standard deviation of {sd:.3g} where the data spread by {own:.3g}; "
+                f"{reason}.",
+                "Measure more rows, state the noise if you know it (--noise), or add a law that ties this output to better known "
+                "ones.",
             )
 
 

@@ -35,7 +35,7 @@ def run_facts(records: Sequence[Record], extra: Sequence[tuple[str, str]] = ()) 
         ("seeds", _ranges(seeds)),
         ("CPU time of all fits and predictions", f"{cpu:.0f} s"),
         *extra,
-        ("Python", f"{platform.pythonversion()} on {platform.system()} {platform.machine()}"),
+        ("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
         ("versions", ", ".join(f"{name} {version(name)}" for name in PACKAGES)),
     ]
     return RunFacts(tuple(facts), tuple(failed.most_common(20)), tuple(warned.most_common(20)))
