@@ -219,6 +219,7 @@ def test_image_holds_every_sampled_value(right: Right, rng: np.random.Generator)
         ("(1 + z**2)**(-1/2) = 0", Interval(0, 1, True, False)),
         ("log(1 + abs(z)) = 0", Interval(0, math.inf, False, True)),
         ("sin(z)*cos(v)*2 = 0", Interval(-2, 2)),
+        ("-z**2*cosh(v) = 0", Interval(-math.inf, 0, True, False)),
         ("z*v = 0", REALS),
     ],
 )
