@@ -13,6 +13,10 @@ from scipy import sparse
 from sumgp.errors import DataError, worded
 
 
+class NotNumbersError(DataError, TypeError):
+    """Entries that are no numbers at all (dictionaries, lists of unequal length)."""
+
+
 @dataclass(frozen=True)
 class Scaling:
     """Affine maps between the user's units and the unit-free ones used inside.
@@ -62,7 +66,9 @@ class Data:
         return ~np.isnan(self.y)
 
 
-def read_inputs(X: Any, names: Sequence[str] | None, extra: Sequence[str] = (), argument: str = "X") -> tuple[np.ndarray, tuple[str, ...]]:
+def read_inputs(
+    X: Any, names: Sequence[str] | None, extra: Sequence[str] = (), argument: str = "X"
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """(N, D + E) finite inputs and their D names, from an array, Series or DataFrame.
 
     With a DataFrame and ``names``, columns are taken by name; ``extra`` columns are appended.
@@ -72,10 +78,10 @@ def read_inputs(X: Any, names: Sequence[str] | None, extra: Sequence[str] = (), 
     if isinstance(X, pd.Series):
         X = X.to_frame(name=X.name if isinstance(X.name, str) else "x")
     if isinstance(X, pd.DataFrame):
-        wanted = list(names) if names is not None else [c for c in X.columns if c not in extra]
-        _require_columns(X, [*wanted, *extra], argument)
-        return _numbers(X[[*wanted, *extra]].to_numpy(), argument), tuple(str(c) for c in wanted)
+        wanted = list(names) if names is not None else [str(c) for c in X.columns if str(c) not in extra]
+        return _numbers(_columns(X, [*wanted, *extra], argument), argument), tuple(wanted)
     values = _numbers(X, argument)
+    flat = values.ndim == 1
     if values.ndim == 0:
         raise DataError(worded(argument, "a table of inputs (N, D)", "a single number", "wrap it as [[value]]"))
     if values.ndim == 1:
@@ -84,9 +90,14 @@ def read_inputs(X: Any, names: Sequence[str] | None, extra: Sequence[str] = (), 
         raise DataError(worded(argument, "an array of shape (N,) or (N, D)", f"shape {values.shape}", "reshape it"))
     n_columns = len(names) + len(extra) if names is not None else values.shape[1] - len(extra)
     if names is not None and values.shape[1] != n_columns:
+        remedy = f"Reshape your data to ({len(values)}, {n_columns})" if flat else "give one column per input"
         raise DataError(
-            worded(argument, f"{n_columns} column(s) {[*names, *extra]}", f"{values.shape[1]} features", "give one column per input")
+            f"{argument}: {argument} has {values.shape[1]} features, but ConstrainedGP is expecting {n_columns} features "
+            f"as input: {[*names, *extra][:20]}; {remedy}"
         )
+    if n_columns < 1:
+        got = f"{values.shape[1]} column(s), of which the law takes {list(extra)}"
+        raise DataError(worded(argument, "at least one input", got, "add the input as a first column"))
     default = ("x",) if values.shape[1] == 1 else tuple(f"x{i + 1}" for i in range(values.shape[1] - len(extra)))
     return values, tuple(names) if names is not None else default
 
@@ -98,9 +109,8 @@ def read_outputs(Y: Any, names: Sequence[str] | None, n_rows: int) -> tuple[np.n
     if isinstance(Y, pd.Series):
         Y = Y.to_frame(name=Y.name if isinstance(Y.name, str) else "y")
     if isinstance(Y, pd.DataFrame):
-        wanted = list(names) if names is not None else list(Y.columns)
-        _require_columns(Y, wanted, "Y")
-        values, found = _floats(Y[wanted].to_numpy(), "Y"), tuple(str(c) for c in wanted)
+        found = tuple(names) if names is not None else tuple(str(c) for c in Y.columns)
+        values = _floats(_columns(Y, found, "Y"), "Y")
     else:
         if Y is None:
             raise DataError("Y: requires y to be passed, but the target y is None; give the measured outputs")
@@ -108,14 +118,15 @@ def read_outputs(Y: Any, names: Sequence[str] | None, n_rows: int) -> tuple[np.n
         values = values[:, None] if values.ndim == 1 else values
         found = tuple(names) if names is not None else _default_outputs(values)
     if values.ndim != 2 or values.shape[1] != len(found):
-        raise DataError(worded("Y", f"{len(found)} column(s) {list(found)}", f"shape {values.shape}", "give one column per output"))
+        expected = f"{len(found)} column(s) {list(found)}"
+        raise DataError(worded("Y", expected, f"shape {values.shape}", "give one column per output"))
     if len(values) != n_rows:
-        raise DataError(worded("Y", f"{n_rows} rows as in X", f"{len(values)} rows", "X and Y need one row per measurement"))
+        got = f"{len(values)} rows"
+        raise DataError(worded("Y", f"{n_rows} rows as in X", got, "X and Y need one row per measurement"))
     if np.any(np.isinf(values)):
         row, column = np.argwhere(np.isinf(values))[0]
-        raise DataError(
-            worded("Y", "finite numbers or NaN", f"infinity in row {row}, output {found[column]!r}", "write NaN for what was not measured")
-        )
+        got = f"infinity in row {row}, output {found[column]!r}"
+        raise DataError(worded("Y", "finite numbers or NaN", got, "write NaN for what was not measured"))
     return values, found
 
 
@@ -124,38 +135,44 @@ def _default_outputs(values: np.ndarray) -> tuple[str, ...]:
     return ("y",) if count == 1 else tuple(f"y{i + 1}" for i in range(count))
 
 
-def _require_columns(frame: pd.DataFrame, wanted: Sequence[Any], argument: str) -> None:
-    missing = [c for c in wanted if c not in frame.columns]
+def _columns(frame: pd.DataFrame, wanted: Sequence[str], argument: str) -> np.ndarray:
+    """The wanted columns; names compare as text, so that a frame with numbered columns works too."""
+    present = [str(c) for c in frame.columns]
+    missing = [c for c in wanted if str(c) not in present]
     if missing:
-        raise DataError(
-            worded(argument, f"the columns {list(wanted)}", f"no column {missing[0]!r} among {list(frame.columns)[:20]}",
-                   "add that column or correct its name")
-        )
-    if not frame.columns.is_unique:
+        got = f"no column {missing[0]!r} among {present[:20]}"
+        raise DataError(worded(argument, f"the columns {list(wanted)}", got, "add that column or correct its name"))
+    if len(set(present)) < len(present):
         raise DataError(worded(argument, "column names that differ", "duplicated column names", "rename one of them"))
+    return frame.iloc[:, [present.index(str(c)) for c in wanted]].to_numpy()
 
 
 def _floats(values: Any, argument: str) -> np.ndarray:
-    array = np.asarray(values)
-    if np.iscomplexobj(array):
-        raise DataError(worded(argument, "real numbers", "Complex data not supported", "take the real part"))
     try:
-        return np.array(array, dtype=float)
+        array = np.asarray(values)
+        # As floats, dates would be counts of a hidden unit, and a missing date a huge negative number.
+        if array.dtype.kind not in "cmM":
+            return np.array(array, dtype=float)
     except (TypeError, ValueError) as error:
-        raise DataError(worded(argument, "numbers", f"something else ({error})", "convert text columns to numbers")) from error
+        kind = NotNumbersError if isinstance(error, TypeError) else DataError
+        raise kind(worded(argument, "numbers", f"something else ({error})", "convert text columns to numbers")) from error
+    if array.dtype.kind == "c":
+        raise DataError(worded(argument, "real numbers", "Complex data not supported", "take the real part"))
+    raise DataError(worded(argument, "numbers", "dates or times", "convert them, e.g. to seconds since the first"))
 
 
 def _numbers(values: Any, argument: str) -> np.ndarray:
     array = _floats(values, argument)
     if array.ndim and len(array) == 0:
-        raise DataError(worded(argument, "a minimum of 1 row", f"0 sample(s) (shape={array.shape})", "give at least one row"))
+        got = f"0 sample(s) (shape={array.shape})"
+        raise DataError(worded(argument, "a minimum of 1 row", got, "give at least one row"))
     if array.ndim == 2 and array.shape[1] == 0:
-        raise DataError(f"{argument}: 0 feature(s) (shape={array.shape}) while a minimum of 1 is required; give an input column")
+        got = f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required"
+        raise DataError(worded(argument, "an input column", got, "give at least one"))
     if not np.all(np.isfinite(array)):
-        where = np.argwhere(~np.isfinite(array))[0]
-        raise DataError(
-            worded(argument, "finite numbers", f"NaN or infinity (inf) in row {where[0]}", "drop that row; only outputs may be missing")
-        )
+        where = np.argwhere(~np.isfinite(array))
+        got = f"NaN or infinity (inf) in row {where[0][0]}" if array.ndim else "NaN or infinity (inf)"
+        raise DataError(worded(argument, "finite numbers", got, "drop that row; only outputs may be missing"))
     return array
 
 

@@ -111,34 +111,38 @@ def lengthscale_mask(kernel: Kernel) -> np.ndarray:
 class KernelOnPoints:
     """K and its gradients at fixed points, for many values of theta.
 
-    For isotropic RBF, Matern 1/2, 3/2, 5/2 and RationalQuadratic with one free lengthscale, the squared distances are
-    stored and closed forms used; any other kernel is evaluated by scikit-learn.
+    For isotropic RBF, Matern 1/2, 3/2, 5/2 and RationalQuadratic with one free lengthscale, and for the RBF with one
+    per input, the squared distances are stored and closed forms used; any other kernel is evaluated by scikit-learn.
     """
 
     def __init__(self, kernel: Kernel, points: np.ndarray) -> None:
         self.kernel = kernel
         self.points = points
         self._closed_form = _closed_form(kernel)
-        self._squared = cdist(points, points, "sqeuclidean") if self._closed_form else None
-
-    def matrix(self, theta: np.ndarray) -> np.ndarray:
-        """K (n, n)."""
+        self._anisotropic = _is_anisotropic_rbf(kernel, points)
         if self._closed_form:
-            return self._closed_form(self._squared * math.exp(-2.0 * theta[0]))[0]
-        return self.kernel.clone_with_theta(theta)(self.points)
+            self._squared = cdist(points, points, "sqeuclidean")
+        elif self._anisotropic:
+            self._squared = (points.T[:, :, None] - points.T[:, None, :]) ** 2
 
     def matrix_and_gradient(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """K (n, n) and its derivatives (p, n, n) with respect to theta."""
         if self._closed_form:
             K, dK = self._closed_form(self._squared * math.exp(-2.0 * theta[0]))
             return K, dK[None]
+        if self._anisotropic:
+            scaled = self._squared * np.exp(-2.0 * theta)[:, None, None]
+            K = np.exp(-0.5 * scaled.sum(axis=0))
+            scaled *= K
+            return K, scaled
         K, gradient = self.kernel.clone_with_theta(theta)(self.points, eval_gradient=True)
         return K, np.moveaxis(gradient, 2, 0)
 
 
 def _closed_form(kernel: Kernel) -> Any:
     """Function of squared scaled distances giving K and dK/dlog(lengthscale), or None."""
-    if len(kernel.theta) != 1 or not lengthscale_mask(kernel).all() or np.ndim(kernel.length_scale):
+    elementary = type(kernel) in (RBF, Matern, RationalQuadratic)
+    if not elementary or len(kernel.theta) != 1 or not lengthscale_mask(kernel).all() or np.ndim(kernel.length_scale):
         return None
     if type(kernel) is RBF:
         return _rbf
@@ -148,6 +152,10 @@ def _closed_form(kernel: Kernel) -> Any:
         alpha = float(kernel.alpha)
         return lambda squared: _rational(squared, alpha)
     return None
+
+
+def _is_anisotropic_rbf(kernel: Kernel, points: np.ndarray) -> bool:
+    return type(kernel) is RBF and np.ndim(kernel.length_scale) == 1 and len(kernel.theta) == points.shape[1]
 
 
 def _rbf(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

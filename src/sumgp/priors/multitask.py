@@ -1,4 +1,4 @@
-"""The multitask prior: a sum of separable terms K_r (x) Sigma_r, a marginalised constant mean, noise, and all their parameters.
+"""The multitask prior: a sum of separable terms K_r (x) Sigma_r, a marginalised constant mean, noise, all parameters.
 
 Unit-free throughout. Besides the T outputs a prior may have columns that only the law sees: ``unknown`` constants and
 the errors of ``soft`` laws, which vary as smoothly as the outputs do.
@@ -89,7 +89,14 @@ class MultitaskPrior:
 
     def conditioned(self, Sigma: np.ndarray) -> SchurConditioning | None:
         """The task covariance given the law, or None without one."""
-        return None if self.law is None else schur_condition(Sigma, self.law.F, self.law.noise)
+        if self.law is None:
+            return None
+        return schur_condition(Sigma, self.law.F, self.law.noise * np.sqrt(self.soft_share))
+
+    @cached_property
+    def soft_share(self) -> float:
+        """Factor on a soft error's task variance: it varies with K + mean_variance, and is to have its own variance there."""
+        return 1.0 / (1.0 + self.mean_variance) if self.mean_shape == "task" else 1.0
 
     def start(self) -> np.ndarray:
         """Theta to begin an optimisation with."""
@@ -122,8 +129,9 @@ class MultitaskPrior:
 
     @cached_property
     def _log_normaliser(self) -> float:
-        _, below, above = self._prior_arrays
-        return -float(np.sum(np.log(0.5 * (below + above) * np.sqrt(2.0 * np.pi))))
+        # The wide upper side says that long lengthscales are fine, not that they are expected: it is not counted as volume.
+        _, below, _ = self._prior_arrays
+        return -float(np.sum(np.log(below * np.sqrt(2.0 * np.pi))))
 
     @cached_property
     def _prior_arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -52,6 +52,17 @@ class TermFeatures:
 
 
 @dataclass(frozen=True)
+class MeanOffset:
+    """D^T S(x): what a linear law adds to the mean; a law's inputs in the user's units give (n, T)."""
+
+    totals: Callable[[np.ndarray], np.ndarray]  # law inputs -> (n, R) unit-free right sides
+    D: np.ndarray  # (R, T)
+
+    def __call__(self, x_law: np.ndarray) -> np.ndarray:
+        return self.totals(x_law) @ self.D
+
+
+@dataclass(frozen=True)
 class FeatureMap:
     """G(x) for all columns: outputs, then unknown constants, then errors of soft laws."""
 
@@ -85,14 +96,13 @@ def build_features(
     conditioning = prior.conditioned(Sigma)
     offset = None
     if conditioning is not None:
-        D = conditioning.D
         Sigma = conditioning.covariance
-        offset = lambda z: totals(z) @ D  # noqa: E731 # type: ignore[misc]
+        offset = MeanOffset(totals, conditioning.D)  # type: ignore[arg-type]
     roots = [symmetric_root(Sigma), *(symmetric_root(S) for S in hyper.Sigmas[1:])]
     T, U, Q = prior.n_outputs, len(prior.unknown), len(prior.soft)
     terms = []
     for r, (kernel, root) in enumerate(zip(hyper.kernels, roots, strict=True)):
-        soft = np.sqrt(prior.soft) if r == 0 else np.zeros(0)
+        soft = np.sqrt(prior.soft * prior.soft_share) if r == 0 else np.zeros(0)
         B = _place(root, soft, T, U, Q)
         shift = prior.mean_variance if r == 0 and prior.mean_shape == "task" else 0.0
         pivots, factor = pivoted_cholesky(kernel(points))

@@ -1,0 +1,80 @@
+"""The Kronecker evidence equals the dense one, gradient included, and refuses what it cannot do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from equivalence.small_problems import assert_gradient, small_prior, some_data, some_theta
+from sklearn.gaussian_process.kernels import RBF, Matern
+
+from sumgp.errors import DataError
+from sumgp.priors import LowRankTask, MultitaskPrior, NoiseModel, TaskLaw
+from sumgp.solvers.choice import Dense, Kronecker, choose_evidence
+from sumgp.solvers.dense import DenseEvidence
+from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker
+
+
+def priors() -> dict[str, MultitaskPrior]:
+    x, _ = some_data()
+    F = np.array([[1.0, -2.0, 0.5], [0.0, 1.0, 1.0]])
+    return {
+        "plain": small_prior(),
+        "rbf": small_prior(kernels=(RBF(0.6),)),
+        "shared noise": small_prior(noise=NoiseModel(((0, 1, 2),), np.array([1.0, 2.0, 0.5]))),
+        "low rank": small_prior(tasks=(LowRankTask(3, 1),)),
+        "one law, varying total": small_prior(law=TaskLaw(F[:1], np.zeros(1), np.sin(3 * x))),
+        "two laws": small_prior(law=TaskLaw(F, np.zeros(2), np.hstack([x, np.ones_like(x)]))),
+        "soft law": small_prior(law=TaskLaw(F[:1], np.array([0.2]), np.ones_like(x))),
+    }
+
+
+@pytest.mark.parametrize("name", priors())
+def test_value_and_gradient_equal_the_dense_ones(name: str) -> None:
+    prior = priors()[name]
+    x, y = some_data()
+    theta = some_theta(prior)
+    assert fits_kronecker(prior, y)
+    fast, fast_gradient = KroneckerEvidence(prior, x, y)(theta)
+    dense, dense_gradient = DenseEvidence(prior, x, y)(theta)
+    assert fast == pytest.approx(dense, rel=1e-9)
+    np.testing.assert_allclose(fast_gradient, dense_gradient, atol=1e-8 * np.max(np.abs(dense_gradient)))
+
+
+@pytest.mark.parametrize("name", priors())
+def test_gradient_equals_differences(name: str) -> None:
+    prior = priors()[name]
+    x, y = some_data()
+    assert_gradient(KroneckerEvidence(prior, x, y), some_theta(prior))
+
+
+def test_gradient_holds_at_equal_eigenvalues() -> None:
+    """Equal amplitudes, no correlation: Sigma is a multiple of the identity; eigenvectors are arbitrary there."""
+    prior = small_prior(noise=NoiseModel(((0, 1, 2),), np.ones(3)))
+    x, y = some_data()
+    assert_gradient(KroneckerEvidence(prior, x, y), prior.start())
+
+
+def test_choice_of_solver() -> None:
+    prior = small_prior()
+    x, y = some_data(N=20)
+    assert isinstance(choose_evidence(None, prior, x, y), KroneckerEvidence)
+    assert isinstance(choose_evidence(Dense(), prior, x, y), DenseEvidence)
+    assert isinstance(choose_evidence(Kronecker(), prior, x[:3], y[:3]), KroneckerEvidence)
+    gaps = np.where(np.arange(20)[:, None] == 3, np.nan, y)
+    assert isinstance(choose_evidence(None, prior, x, gaps), DenseEvidence)
+
+
+def test_kronecker_is_refused_where_it_is_not_exact() -> None:
+    x, y = some_data()
+    gaps = y.copy()
+    gaps[0, 0] = np.nan
+    known = NoiseModel(((0,), (1,), (2,)), np.ones(3), known=np.ones((9, 3)))
+    cases = [
+        (small_prior(), gaps),
+        (small_prior(kernels=(RBF(0.5), Matern(0.2))), y),
+        (small_prior(mean_shape="identity"), y),
+        (small_prior(noise=known), y),
+    ]
+    for prior, outputs in cases:
+        with pytest.raises(DataError, match=r"Kronecker\(\) needs complete data.*use Dense\(\)"):
+            choose_evidence(Kronecker(), prior, x, outputs)
