@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg.lapack import dpstrf
 
 from sumgp.errors import NumericalError
-from sumgp.solvers.smallmatrices import root, symmetric, transposed, whiten
+from sumgp.solvers.smallmatrices import symmetric, transposed, whiten
 
 MATCH = 1e-11  # lanes that agree on the covariance at their border to this part of the variances need no correction
 TOLERABLE = 1e-6  # where round-off stops the correction: still good enough, in the same unit
@@ -96,7 +96,7 @@ def factorise(chain: Chain) -> Factor:
         forward, ends = _filter(chain, starts)
         mismatch = ends[:-1] - starts[1:]
         size = _relative(mismatch, starts[1:])
-        if size <= MATCH or size > 0.5 * before:
+        if size <= MATCH or not size <= 0.5 * before:
             break
         before = size
         starts = _matched(starts, mismatch, forward.lane_closed)
@@ -127,18 +127,26 @@ def _open_lanes(chain: Chain) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     A = np.broadcast_to(np.eye(len(chain.initial)), shape)
     C, J = np.zeros(shape), np.zeros(shape)
     for s in range(chain.lanes.steps):
-        _, sight, update, _ = _see(C, chain.sight[s])
-        seen, step = sight @ A, chain.transition[s]
+        innovate, sight, update, _ = _see(C, chain.sight[s])
+        seen = sight @ A
         J = J + transposed(seen) @ seen
-        A = step @ (A - transposed(update) @ seen)
-        C = _predict(C, update, step, chain.noise[s])
+        closed, C = _predict(C, innovate, sight, update, chain.transition[s], chain.noise[s])
+        A = closed @ A
     return A, C, symmetric(J)
 
 
-def _predict(covariance: np.ndarray, update: np.ndarray, step: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """Phi (P - update^T update) Phi^T + Q for every lane."""
-    kept = covariance - transposed(update) @ update
-    return symmetric(step @ kept @ transposed(step) + noise)
+def _predict(
+    covariance: np.ndarray, innovate: np.ndarray, sight: np.ndarray, update: np.ndarray, step: np.ndarray, noise: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Closed-loop transition Psi = Phi (I - update^T sight) and the next covariance Psi P Psi^T + M M^T + Q, all (l, D, D).
+
+    M = Phi update^T L^-1 is what the observations' unit noise adds (Joseph's form): a sum of semidefinite terms stays
+    so however exact a row is, which Phi (P - update^T update) Phi^T + Q does not.
+    """
+    moved = step @ transposed(update)
+    closed = step - moved @ sight
+    added = moved @ innovate
+    return closed, symmetric(closed @ covariance @ transposed(closed) + added @ transposed(added) + noise)
 
 
 def _lane_starts(initial: np.ndarray, A: np.ndarray, C: np.ndarray, J: np.ndarray) -> np.ndarray:
@@ -162,14 +170,21 @@ def _matched(starts: np.ndarray, mismatch: np.ndarray, lane_closed: np.ndarray) 
     for j in range(len(mismatch)):
         change = mismatch[j] + lane_closed[j] @ change @ lane_closed[j].T
         corrected[j + 1] += change
-    return corrected
+    scale = _scales(starts)
+    values, vectors = np.linalg.eigh(corrected / scale)
+    return scale * ((vectors * np.maximum(values, 0.0)[:, None, :]) @ transposed(vectors))
 
 
 def _relative(difference: np.ndarray, covariances: np.ndarray) -> float:
     """Largest difference in units of the standard deviations."""
+    return float(np.max(np.abs(difference) / _scales(covariances), initial=0.0))
+
+
+def _scales(covariances: np.ndarray) -> np.ndarray:
+    """(n, D, D) products of standard deviations, 1 for states without variance."""
     variances = np.einsum("nii->ni", covariances)
-    scale = np.sqrt(variances[:, :, None] * variances[:, None, :])
-    return float(np.max(np.abs(difference) / np.where(scale > 0, scale, np.inf), initial=0.0))
+    sd = np.sqrt(np.where(variances > 0, variances, 1.0))
+    return sd[:, :, None] * sd[:, None, :]
 
 
 def _conditioned(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -196,10 +211,9 @@ def _filter(chain: Chain, starts: np.ndarray) -> tuple[Factor, np.ndarray]:
     for s in range(chain.lanes.steps):
         predicted[s] = covariance
         innovate[s], sight[s], update[s], logdets = _see(covariance, chain.sight[s])
-        step = chain.transition[s]
-        closed[s] = step - (step @ transposed(update[s])) @ sight[s]
+        seen = (innovate[s], sight[s], update[s])
+        closed[s], covariance = _predict(covariance, *seen, chain.transition[s], chain.noise[s])
         lane_closed = closed[s] @ lane_closed
-        covariance = _predict(covariance, update[s], step, chain.noise[s])
         logdet += float(logdets.sum())
     empty = np.empty((0, *starts.shape))
     return Factor(chain, predicted, empty, innovate, sight, update, closed, lane_closed, logdet), covariance
@@ -222,95 +236,3 @@ def _adjoint(factor: Factor) -> Factor:
         beyond = symmetric(transposed(factor.closed[s]) @ (beyond @ factor.closed[s]) + inflow[s])
         adjoint[s] = beyond
     return Factor(**{**factor.__dict__, "adjoint": adjoint})
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Means for given observations (p columns at once), in lane order.
-
-    ``predicted`` (s, l, D, p): m_i given what was seen before i; ``adjoint`` (s, l, D, p): lambda_i, so that the smoothed
-    mean is m + P lambda; ``innovation`` (s, l, g, p): L^-1 (rho - B m), so that the filtered one is m + update^T innovation.
-    """
-
-    predicted: np.ndarray
-    adjoint: np.ndarray
-    innovation: np.ndarray
-
-
-def solve(factor: Factor, observed: np.ndarray) -> Solution:
-    """Means of the chain for observed rows rho (s, l, g, p) in lane order; costs about a third of the factor."""
-    steps, closed = factor.chain.lanes.steps, factor.closed
-    innovation = factor.innovate @ observed
-    predicted = np.empty((*closed.shape[:3], observed.shape[-1]))
-    ends = np.zeros(predicted.shape[1:])
-    for s in range(steps):
-        predicted[s] = factor.chain.transition[s] @ (transposed(factor.update[s]) @ innovation[s])
-        ends = closed[s] @ ends + predicted[s]
-    mean = _carry(factor.lane_closed, ends)
-    for s in range(steps):
-        predicted[s], mean = mean, closed[s] @ mean + predicted[s]
-    adjoint, starts = np.empty_like(predicted), np.zeros_like(ends)
-    for s in range(steps - 1, -1, -1):
-        innovation[s] -= factor.sight[s] @ predicted[s]
-        adjoint[s] = transposed(factor.sight[s]) @ innovation[s]
-        starts = transposed(closed[s]) @ starts + adjoint[s]
-    beyond = _carry(transposed(factor.lane_closed)[::-1], starts[::-1])[::-1]
-    for s in range(steps - 1, -1, -1):
-        beyond = transposed(closed[s]) @ beyond + adjoint[s]
-        adjoint[s] = beyond
-    return Solution(predicted, adjoint, innovation)
-
-
-def _carry(matrices: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """v_0 = 0, v_{j+1} = matrices_j v_j + offsets_j, stacked (l, D, p)."""
-    result = np.zeros_like(offsets)
-    for j in range(len(offsets) - 1):
-        result[j + 1] = matrices[j] @ result[j] + offsets[j]
-    return result
-
-
-def smoothed(factor: Factor, solution: Solution, observe: np.ndarray) -> np.ndarray:
-    """(s, l, T, p) smoothed means H (m + P lambda) of f = H x for ``observe`` H (T, D), in lane order."""
-    result = np.empty((*solution.predicted.shape[:2], len(observe), solution.predicted.shape[3]))
-    for s in range(len(result)):
-        result[s] = observe @ (solution.predicted[s] + factor.predicted[s] @ solution.adjoint[s])
-    return result
-
-
-def smoothed_covariance(factor: Factor, observe: np.ndarray) -> np.ndarray:
-    """(s, l, T, T) smoothed covariances H (P - P Lambda P) H^T of f = H x, in lane order."""
-    result = np.empty((*factor.predicted.shape[:2], len(observe), len(observe)))
-    for s in range(len(result)):
-        cross = observe @ factor.predicted[s]
-        result[s] = cross @ observe.T - cross @ factor.adjoint[s] @ transposed(cross)
-    return result
-
-
-def residuals(factor: Factor, solution: Solution) -> np.ndarray:
-    """(s, l, g, p) values of rho - B x at the smoothed mean, in lane order.
-
-    Worked out from the innovations: the difference itself loses its digits where a row's variance is very small.
-    """
-    following = np.zeros_like(solution.adjoint)
-    following[:-1] = solution.adjoint[1:]
-    following[-1, :-1] = solution.adjoint[0, 1:]
-    pulled = factor.update @ (transposed(factor.chain.transition) @ following)
-    return transposed(factor.innovate) @ (solution.innovation - pulled)
-
-
-def prior_paths(chain: Chain, n_paths: int, rng: np.random.Generator) -> np.ndarray:
-    """(s, l, D, p) independent draws of the whole chain before anything is seen, in lane order."""
-    flat = chain.noise.reshape(-1, *chain.initial.shape)
-    shocks = transposed(root(flat)) @ rng.standard_normal((*flat.shape[:2], n_paths))
-    paths = shocks.reshape(*chain.noise.shape[:3], n_paths)
-    first = root(chain.initial[None])[0].T @ rng.standard_normal((len(chain.initial), n_paths))
-    ends, product = np.zeros(paths.shape[1:]), np.broadcast_to(np.eye(len(first)), chain.noise.shape[1:])
-    ends[0] = first
-    for s in range(chain.lanes.steps):
-        ends = chain.transition[s] @ ends + paths[s]
-        product = chain.transition[s] @ product
-    state = _carry(np.concatenate([np.zeros_like(product[:1]), product[1:]]), ends)
-    state[0] = first
-    for s in range(chain.lanes.steps):
-        paths[s], state = state, chain.transition[s] @ state + paths[s]
-    return paths

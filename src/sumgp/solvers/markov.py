@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from sumgp.errors import DataError, worded
-from sumgp.solvers.chain import Chain, Factor, Lanes, Solution, factorise, prior_paths, smoothed, smoothed_covariance, solve
+from sumgp.solvers.chain import Chain, Factor, Lanes, factorise
+from sumgp.solvers.chain_means import Solution, prior_paths, smoothed, smoothed_covariance, solve
 from sumgp.solvers.smallmatrices import root, symmetric, transposed
 from sumgp.solvers.statespace import MaternTerm, StateSpace, assemble
 from sumgp.solvers.timeseries import TimeSeries, with_times
@@ -217,9 +218,10 @@ def _filtered(posterior: MarkovPosterior, index: np.ndarray) -> tuple[np.ndarray
     """Mean columns and covariance of the state at time ``index`` given all up to it; index -1 is the prior."""
     factor, solution = posterior.factor, posterior.solution
     j, s = np.divmod(np.maximum(index, 0), factor.chain.lanes.steps)
-    update = factor.update[s, j]
-    state = solution.predicted[s, j] + transposed(update) @ solution.innovation[s, j]
-    covariance = factor.predicted[s, j] - transposed(update) @ update
+    update = transposed(factor.update[s, j])
+    state = solution.predicted[s, j] + update @ solution.innovation[s, j]
+    kept, added = np.eye(len(factor.chain.initial)) - update @ factor.sight[s, j], update @ factor.innovate[s, j]
+    covariance = kept @ factor.predicted[s, j] @ transposed(kept) + added @ transposed(added)
     state[index < 0] = 0.0
     covariance[index < 0] = factor.chain.initial
     return state, covariance

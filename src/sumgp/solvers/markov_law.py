@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sumgp.solvers.chain import residuals
+from sumgp.solvers.chain_means import residuals
 from sumgp.solvers.markov import MarkovPosterior, MarkovPrior, posterior, refactorise, smooth
 from sumgp.solvers.timeseries import TimeSeries, with_rows
 
@@ -23,6 +23,7 @@ CORRECTIONS = 3  # re-projections with the same factor
 LEVEL_STEPS = 6
 COARSE = 0.1  # a step of so many posterior sds ends a level that is not the last
 SHORTEST = 1e-3
+ROUND_OFF = 1e-15  # of the prior variance: a law's variance below it is not seen beside the first prediction
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def law_smooth(
     f, alpha, steps, status, last = free.time_mean, _alpha(free), 0, "converged", free
     for level in levels:
         final = level == levels[-1]
-        search = _Search(free, law, level * _reference(law.slopes(f), free))
+        search = _Search(free, law, _variance(level, law.slopes(f), free))
         iterate = search.at(f, alpha)
         allowed = max_steps - steps if final else min(LEVEL_STEPS, max_steps - steps)
         iterate, last, used, status = _descend(search, iterate, sd, tolerance if final else COARSE, allowed)
@@ -146,8 +147,8 @@ def _alpha(solved: MarkovPosterior) -> np.ndarray:
     return np.einsum("igt,ig->it", solved.series.rows, left)
 
 
-def _reference(J: np.ndarray, free: MarkovPosterior) -> np.ndarray:
-    """(n, R) variances of the law's rows that count as 1: posterior variance, or that of one measurement if larger.
+def _variance(level: float, J: np.ndarray, free: MarkovPosterior) -> np.ndarray:
+    """(n, R) variances of the law's rows: ``level`` times the posterior variance, or that of one measurement if larger.
 
     Neighbouring times share what they know; with many of them in a lengthscale the posterior variance is far below one
     measurement's, and as many rows act together on it. A variance relative to the measurement keeps their joint weight.
@@ -159,7 +160,9 @@ def _reference(J: np.ndarray, free: MarkovPosterior) -> np.ndarray:
     own = np.einsum("irt,itu,iru->ir", J, free.time_covariance, J)
     reference = np.maximum(own, crowding * np.einsum("irt,t->ir", J**2, noise))
     typical = reference.mean(axis=0)
-    return np.maximum(reference, np.where(typical > 0, 1e-4 * typical, 1.0))
+    prior = sum(term.covariance for term in free.prior.terms) + free.prior.mean_covariance
+    floor = ROUND_OFF * np.einsum("irt,tu,iru->ir", J, prior, J)
+    return np.maximum(level * np.maximum(reference, np.where(typical > 0, 1e-4 * typical, 1.0)), floor)
 
 
 def _aim(search: _Search, iterate: _Iterate) -> tuple[_Iterate, MarkovPosterior]:

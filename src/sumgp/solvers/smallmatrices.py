@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sumgp.errors import NumericalError
+
 
 def root(matrices: np.ndarray) -> np.ndarray:
     """(n, D, D) upper triangular R with R^T R = M for positive semidefinite M (n, D, D).
@@ -28,12 +30,20 @@ def root(matrices: np.ndarray) -> np.ndarray:
 
 
 def whiten(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n, D, m) solutions L^-1 B and (n,) log-determinants of M = L L^T, for definite M (n, D, D) and B (n, D, m)."""
+    """(n, D, m) solutions L^-1 B and (n,) log-determinants of M = L L^T, for definite M (n, D, D) and B (n, D, m).
+
+    NumericalError if an M is not definite.
+    """
     size = matrices.shape[-1]
     work = np.empty((size, size + right.shape[-1], len(matrices)))
     work[:, :size] = matrices.transpose(1, 2, 0)
     work[:, size:] = right.transpose(1, 2, 0)
     for k in range(size):
+        if not work[k, k].min(initial=1.0) > 0.0:
+            raise NumericalError(
+                "a covariance lost its definiteness to round-off; a noise or law variance is too small beside the prior: "
+                "increase it (1e-9 of the measurements' variance works)"
+            )
         work[k, k:] /= np.sqrt(work[k, k])
         for row in range(k + 1, size):
             work[row, row:] -= work[k, row] * work[k, row:]

@@ -125,21 +125,20 @@ def assemble(terms: Sequence[MaternTerm], gaps: np.ndarray, compact: bool = Fals
     Each term has d_r T states with Q = Q_r(tau) (x) Sigma_r. ``compact`` spends only d_r rank(Sigma_r) states, which
     gives the same distribution of f but no derivative in the directions that Sigma_r lacks.
     """
-    bases = [_basis(term.covariance, compact) for term in terms]
-    sizes = [matern(term.nu).n_states * basis.shape[1] for term, basis in zip(terms, bases, strict=True)]
+    bases, cores = zip(*(_split(term.covariance, compact) for term in terms), strict=True)
+    sizes = [matern(term.nu).n_states * len(core) for term, core in zip(terms, cores, strict=True)]
     stops = np.cumsum(sizes)
     slices = tuple(slice(int(stop - size), int(stop)) for stop, size in zip(stops, sizes, strict=True))
     total, n = sum(sizes), len(gaps)
     transition, noise = np.zeros((n, total, total)), np.zeros((n, total, total))
     stationary, observe = np.zeros((total, total)), np.zeros((len(terms[0].covariance), total))
-    for term, basis, part in zip(terms, bases, slices, strict=True):
+    for term, basis, core, part in zip(terms, bases, cores, slices, strict=True):
         process = matern(term.nu)
         tau = process.steps(gaps, term.lengthscale)
-        outputs = np.linalg.pinv(basis) @ term.covariance @ np.linalg.pinv(basis).T
-        transition[:, part, part] = _kron(process.transition(tau), np.eye(basis.shape[1]))
-        noise[:, part, part] = _kron(process.process_noise(tau), outputs)
-        stationary[part, part] = np.kron(process.stationary, outputs)
-        observe[:, part.start : part.start + basis.shape[1]] = basis
+        transition[:, part, part] = _kron(process.transition(tau), np.eye(len(core)))
+        noise[:, part, part] = _kron(process.process_noise(tau), core)
+        stationary[part, part] = np.kron(process.stationary, core)
+        observe[:, part.start : part.start + len(core)] = basis
     return StateSpace(transition, noise, stationary, observe, slices, compact)
 
 
@@ -151,10 +150,16 @@ def _kron(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return (left.reshape(n, d * d) @ spread).reshape(n, d * q, d * q)
 
 
-def _basis(covariance: np.ndarray, compact: bool) -> np.ndarray:
-    """(T, q) orthonormal columns that span the range of a covariance; the identity if it is not to be reduced."""
-    if not compact:
-        return np.eye(len(covariance))
-    values, vectors = np.linalg.eigh(covariance)
-    kept = values > len(values) * np.finfo(float).eps * max(values[-1], 0.0)
-    return np.eye(len(covariance)) if kept.all() or not kept.any() else vectors[:, kept]
+def _split(covariance: np.ndarray, compact: bool) -> tuple[np.ndarray, np.ndarray]:
+    """B (T, q) and a core (q, q) with covariance = B core B^T, q its rank; B = I if it is full or not to be reduced.
+
+    The rank is that of the correlations: outputs in small units count as much as others.
+    """
+    T = len(covariance)
+    scale = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+    inverse = np.divide(1.0, scale, out=np.zeros(T), where=scale > 0)
+    values, vectors = np.linalg.eigh(covariance * np.outer(inverse, inverse))
+    kept = values > 4.0 * T * np.finfo(float).eps
+    if not compact or kept.all() or not kept.any():
+        return np.eye(T), covariance
+    return scale[:, None] * vectors[:, kept], np.diag(values[kept])
