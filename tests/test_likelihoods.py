@@ -20,6 +20,7 @@ from sumgp.likelihoods import (
     link_of,
     stacked,
 )
+from sumgp.likelihoods.quadrature import normal_rule
 from sumgp.transforms import Absolute, Affine, Cos, CustomTransform, Exp, Identity, Log, Power, Sin, Square, Tan, Transform
 
 CUBIC = CustomTransform(lambda f: f**3 - 3.0 * f, lambda f: 3.0 * f**2 - 3.0, cuts=(-1.0, 1.0), curvature=lambda f: 6.0 * f)
@@ -271,3 +272,36 @@ def test_stacked_positions_must_cover_every_place_once() -> None:
     mixed = StackedLikelihood((part, part), (np.array([0, 2, 4, 6]), np.array([1, 3, 5, 7])))
     np.testing.assert_array_equal(mixed.noise[::2], NOISE)
     np.testing.assert_array_equal(mixed.terms(np.repeat(LATENT[0], 2)).first[1::2], part.terms(LATENT[0]).first)
+
+
+@pytest.mark.parametrize("mean", [-0.3, 0.02, 0.4, 9.0])
+@pytest.mark.parametrize("transform", [Square(), Sin(), Log()], ids=lambda t: t.label("z"))
+def test_quadrature_resolves_the_kinks(transform: Transform, mean: float) -> None:
+    """Expected log density and score under a normal marginal, against adaptive integration split at the kinks."""
+    mean, sd = (mean, 0.25) if not isinstance(transform, Log) else (min(mean, 1.0), 0.25)
+    likelihood = LinkedLikelihood(np.array([0.6]), np.array([0.2]), transform, np.array([0.5]))
+    u, log_weights = normal_rule(np.array([mean]), np.array([sd]), likelihood.kinks, 64)
+    weights = np.exp(log_weights)
+    assert weights.sum() == pytest.approx(1.0, abs=1e-12)
+    cuts = [c for c in (-1.0, 0.0, 1.0, 2.0) if abs(c - mean) < 8 * sd]
+    for name in ("log_density", "first"):
+        exact, _ = integrate.quad(
+            lambda x, name=name: float(getattr(likelihood.terms(np.array([x])), name)[0] * stats.norm.pdf(x, mean, sd)),
+            mean - 9 * sd,
+            mean + 9 * sd,
+            points=cuts or None,
+            limit=1000,
+            epsabs=1e-12,
+            epsrel=1e-12,
+        )
+        assert float(np.sum(weights * getattr(likelihood.terms(u), name))) == pytest.approx(exact, rel=2e-7, abs=2e-7)
+
+
+def test_kinks_of_stacked_parts_are_padded() -> None:
+    parts: list[Likelihood] = [
+        GaussianLikelihood(Y[:1], NOISE[:1]),
+        LinkedLikelihood(Y[:2], NOISE[:2], Sin(), REFERENCE[:2]),
+        NoncentralSquare(Y[:1], NOISE[:1], REFERENCE[:1]),
+    ]
+    kinks = stacked(parts).kinks
+    np.testing.assert_array_equal(kinks, [[np.nan, np.nan], [-1.0, 1.0], [-1.0, 1.0], [0.0, np.nan]])

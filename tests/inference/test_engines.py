@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
-from support.engine_problems import Problem, crossing_square, far_square, law, logarithm, mixed, plain, sine
+from support.engine_problems import Problem, crossing_square, far_square, law, logarithm, mixed, outlier, plain, sine
 
 from sumgp.inference import Engine, ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
 from sumgp.likelihoods import LinkedLikelihood, NoncentralSquare
@@ -48,10 +46,8 @@ def test_identity_is_exact_regression(engine: Engine, linked: bool, singular: bo
     np.testing.assert_allclose(gradient.prior_cov, gradient.prior_cov.T)
 
 
-@pytest.mark.parametrize("problem", PROBLEMS, ids=name)
-@pytest.mark.parametrize("engine", ENGINES, ids=name)
-def test_gradient_equals_differences(engine: Engine, problem: Problem) -> None:
-    """Fourth-order differences in amplitude, lengthscale, mean and each observation's noise."""
+def check_gradient(engine: Engine, problem: Problem, relative: float) -> None:
+    """Fourth-order differences in amplitude, lengthscale, mean and some observations' noise."""
     m, K = problem.prior()
     result = engine.infer(m, K, problem.likelihood)
     assert result.status == "converged"
@@ -67,13 +63,28 @@ def test_gradient_equals_differences(engine: Engine, problem: Problem) -> None:
 
     exact = {key: float(np.sum(gradient.prior_cov * slopes[key])) for key in ("amplitude", "lengthscale")}
     exact["shift"] = float(gradient.prior_mean @ slopes["shift"])
-    exact.update({f"noise{i}": float(gradient.log_noise[i]) for i in (0, 2, len(m) // 2, len(m) - 1)})
+    exact.update({f"noise{i}": float(gradient.log_noise[i]) for i in (0, 2, len(m) - 1)})
     size = float(np.max(np.abs(gradient.log_noise)))
     for which, value in exact.items():
         e = 2e-4
         near, far = evidence(e, which) - evidence(-e, which), evidence(2 * e, which) - evidence(-2 * e, which)
         difference = (8.0 * near - far) / (12.0 * e)
-        assert value == pytest.approx(difference, rel=1e-5, abs=1e-6 * size), which
+        assert value == pytest.approx(difference, rel=relative, abs=0.1 * relative * size), which
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=name)
+@pytest.mark.parametrize("engine", ENGINES, ids=name)
+def test_gradient_equals_differences(engine: Engine, problem: Problem) -> None:
+    check_gradient(engine, problem, relative=1e-5)
+
+
+@pytest.mark.parametrize("engine", [MomentMatched(), Laplace(), Variational()], ids=name)
+def test_gradient_holds_with_a_site_on_its_floor(engine: Engine) -> None:
+    """Also where the likelihood is convex around an outlier and the variational precision cannot go below zero."""
+    problem = outlier()
+    floored = np.flatnonzero(Variational().infer(*problem.prior(), problem.likelihood).variances > 1e6)
+    assert floored.tolist() == [2]
+    check_gradient(engine, problem, relative=1e-5)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=name)
@@ -122,8 +133,8 @@ def test_evidence_of_one_observation(kind: str, u_mean: float) -> None:
 
 
 def test_variational_optimum_equals_direct_maximisation() -> None:
-    """Three latent values, ELBO over mean and Cholesky factor (nine numbers) by BFGS with Monte Carlo free integrals."""
-    problem = replace(crossing_square())
+    """Three latent values, ELBO over mean and Cholesky factor (nine numbers) by BFGS, integrals on a fine grid."""
+    problem = crossing_square()
     m, K = (part[:3] if part.ndim == 1 else part[:3, :3] for part in problem.prior())
     full = problem.likelihood
     likelihood = LinkedLikelihood(full.y[:3], full.noise[:3], Square(), full.reference[:3])

@@ -97,6 +97,15 @@ def mixed() -> Problem:
     return Problem("four kinds of output", x, tasks, mean, 0.8, 1.0, stacked(parts))
 
 
+def outlier() -> Problem:
+    """A datum far below its neighbours' branch, where the likelihood is convex: its site ends on the precision floor."""
+    x = np.linspace(0.0, 3.0, 6)
+    f = np.full(6, 1.2)
+    y, noise = _noisy(f, 0.3, 9)
+    y[2] = -0.8
+    return Problem("square, one outlier", x, ONE, np.full(6, 1.4), 0.7, 2.0, LinkedLikelihood(y, noise, Square(), f))
+
+
 def plain(singular: bool) -> Problem:
     """Identity h, where every engine is exact regression."""
     x = np.linspace(0.0, 2.5, 4)

@@ -63,7 +63,7 @@ class ExpectationPropagation(Engine):
             try:
                 posterior = start_posterior(prior_mean, prior_cov, likelihood, start)
                 posterior, n_steps = self._iterate(prior_mean, prior_cov, likelihood, posterior, damping)
-                energy = _energy(posterior, _tilted(likelihood, posterior, self.nodes))
+                energy = _energy(prior_mean, posterior, _tilted(likelihood, posterior, self.nodes))
                 return finished(posterior, energy, "converged", n_steps, self)
             except NumericalError as error:
                 reason = str(error)
@@ -86,7 +86,11 @@ class ExpectationPropagation(Engine):
     def own_gradient(
         self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, result: SiteResult
     ) -> EvidenceGradient:
-        """With the sites held: exact where all moments match, and up to the sites on their floor otherwise."""
+        """With the sites held: exact where all moments match.
+
+        A site on its floor does not match its variance, and its pull on the other sites is left out: one datum on the
+        wrong branch by one noise sd costs about one per cent of the gradient.
+        """
         posterior = result.posterior
         tilted = _tilted(likelihood, posterior, self.nodes)
         by_mean, by_variance = _mismatch(posterior, tilted)
@@ -136,13 +140,14 @@ def _matched(
     return np.where(likelihood.active, natural, 0.0), precisions
 
 
-def _energy(posterior: SitePosterior, tilted: _Tilted) -> float:
-    """log Z_EP; with unused sites both integrals over their cavity are one."""
-    used = posterior.precisions > 0
-    spread = tilted.cavity_variance + 1.0 / np.where(used, posterior.precisions, 1.0)
-    gap = posterior.targets - tilted.cavity_mean
-    log_site = -0.5 * (np.log(2.0 * np.pi * spread) + gap**2 / spread)
-    energy = posterior.log_density + float(np.sum((tilted.log_normaliser - log_site)[used]))
+def _energy(m: np.ndarray, posterior: SitePosterior, tilted: _Tilted) -> float:
+    """log Z_EP, with sites in the form exp(b u - w u^2/2): no term grows as a precision w falls to its floor."""
+    w, b = posterior.precisions, posterior.precisions * posterior.targets
+    gap = b - w * m
+    log_joint = -0.5 * posterior.log_det + np.sum(b * m - 0.5 * w * m**2) + 0.5 * gap @ posterior.cov @ gap
+    m_c, v_c = tilted.cavity_mean, tilted.cavity_variance
+    log_site = b * m_c - 0.5 * w * m_c**2 + 0.5 * (b - w * m_c) ** 2 * v_c / (1.0 + w * v_c) - 0.5 * np.log1p(w * v_c)
+    energy = float(log_joint + np.sum((tilted.log_normaliser - log_site)[w > 0]))
     if not np.isfinite(energy):
         raise NumericalError("the energy is not finite")
     return energy

@@ -27,6 +27,8 @@ from sumgp.likelihoods.quadrature import normal_rule
 
 # Number of past steps that an extrapolation looks at.
 _MEMORY = 4
+# Number of steps without a rise of the bound after which it counts as flat.
+_PATIENCE = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +72,15 @@ class Variational(Engine):
         floor = precision_floor(K)
         state = _State(K, likelihood, posterior, self.nodes, floor)
         history: list[_State] = []
+        bounds: list[float] = []
         for step in range(1, self.max_steps + 1):
-            if state.gap < self.tolerance:
+            # Sites that do not matter may wander; a bound that has been flat for long is the optimum all the same.
+            flat = len(bounds) >= _PATIENCE and state.bound - bounds[-_PATIENCE] < 1e-9 * max(1.0, abs(state.bound))
+            if state.gap < self.tolerance or flat:
                 return state.posterior, state.bound, step, "converged"
+            bounds.append(state.bound)
             history = [*history[-_MEMORY:], state]
-            for sites in _proposals(history):
+            for sites in _proposals(history, floor):
                 targets, precisions = _targets(sites, likelihood.active, floor)
                 proposal = _State(K, likelihood, regress(m, K, targets, precisions), self.nodes, floor)
                 if proposal.bound >= state.bound - 1e-11 * max(1.0, abs(state.bound)):
@@ -125,37 +131,71 @@ def _elbo(K: np.ndarray, posterior: SitePosterior, expected: _Expectations) -> f
     return bound
 
 
-def _wanted_sites(
+def _natural_step(
     posterior: SitePosterior, expected: _Expectations, active: np.ndarray, floor: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Natural target and precision of the undamped update; zero where an observation is not used."""
-    precisions = np.where(active, np.maximum(-2.0 * expected.by_variance, floor), 0.0)
-    return expected.by_mean + precisions * posterior.mean, precisions
+    """Steps (2n,), (2n,) of natural targets and precisions: the natural gradient, and the same cut off at the floor.
+
+    Without the floor they lead to natural target dE/dmean + precision mean and precision -2 dE/dvariance.
+    """
+    precisions = np.where(active, -2.0 * expected.by_variance, 0.0)
+    held = active & (precisions < floor) & (posterior.precisions <= 100.0 * floor)
+    wanted = np.where(held, floor, precisions)
+    natural = expected.by_mean + wanted * posterior.mean
+    if held.any():
+        change = _others_response(posterior, held, (precisions - floor)[held])
+        natural, wanted = natural + change[0], wanted + change[1]
+    cut = np.where(active, np.maximum(wanted, floor), 0.0)
+    here = np.concatenate([posterior.precisions * posterior.targets, posterior.precisions])
+    return (
+        np.concatenate([natural, wanted]) - here,
+        np.concatenate([natural + (cut - wanted) * posterior.mean, cut]) - here,
+    )
+
+
+def _others_response(posterior: SitePosterior, held: np.ndarray, blocked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Changes (n,), (n,) of the natural targets and precisions that make up for precisions ``held`` on their floor.
+
+    The gradient of the ELBO by the sites is the Fisher matrix G, the covariance of (u, -u^2/2) under q, times the residual.
+    With the residual ``blocked`` on the held precisions (k,), the gradient by all others vanishes for a residual of
+    -G_ff^+ G_fh blocked, not for zero. On the held sites' own targets -mean x blocked of that is in the update already.
+    """
+    mean, cov = posterior.mean, posterior.cov
+    mixed = -cov * mean
+    G = np.block([[cov, mixed], [mixed.T, 0.5 * cov**2 + cov * np.outer(mean, mean)]])
+    size = np.sqrt(np.maximum(np.diagonal(G), 1e-300))
+    is_held = np.concatenate([np.zeros(len(mean), dtype=bool), held])
+    scaled = G / np.outer(size, size)
+    right = scaled[np.ix_(~is_held, is_held)] @ (size[is_held] * blocked)
+    change = np.zeros(2 * len(mean))
+    change[~is_held] = np.linalg.lstsq(scaled[np.ix_(~is_held, ~is_held)], right, rcond=1e-12)[0] / size[~is_held]
+    change[: len(mean)][held] += mean[held] * blocked
+    return change[: len(mean)], change[len(mean) :]
 
 
 class _State:
-    """One set of sites with all that follows from it: posterior, bound, and the sites that the update asks for.
+    """One set of sites with all that follows from it: posterior, bound, and the step that the update asks for.
 
-    ``sites`` (2n,) are natural targets and precisions, ``residual`` the wanted ones minus these, ``scale`` what turns a
-    site's change into posterior sds.
+    ``sites`` (2n,) are natural targets and precisions, ``ascent`` the natural gradient, ``residual`` the same cut off at
+    the floor, ``scale`` what turns a site's change into posterior sds.
     """
 
     def __init__(self, K: np.ndarray, likelihood: Likelihood, posterior: SitePosterior, nodes: int, floor: float) -> None:
         expected = _expectations(likelihood, posterior, nodes)
-        wanted = np.concatenate(_wanted_sites(posterior, expected, likelihood.active, floor))
         self.posterior = posterior
         self.bound = _elbo(K, posterior, expected)
         self.sites = np.concatenate([posterior.precisions * posterior.targets, posterior.precisions])
-        self.residual = wanted - self.sites
+        self.ascent, self.residual = _natural_step(posterior, expected, likelihood.active, floor)
         self.scale = np.concatenate([np.sqrt(posterior.variance), posterior.variance])
         self.gap = float(np.max(np.abs(self.residual * self.scale)))
 
 
-def _proposals(history: list[_State]) -> Iterator[np.ndarray]:
-    """Sites (2n,) to try in turn: Anderson's extrapolation of the last steps, then the update, damped ever more.
+def _proposals(history: list[_State], floor: float) -> Iterator[np.ndarray]:
+    """Sites (2n,) to try in turn: Anderson's extrapolation of the last steps, the update, ever shorter steps uphill.
 
     The extrapolation is the combination of past updates with the smallest residual; it takes a third of the plain
-    iteration's steps and cures its oscillation near turning points of h.
+    iteration's steps and cures its oscillation near turning points of h. The short steps go along the natural gradient,
+    which rises, and end where the first precision meets its floor.
     """
     last = history[-1]
     if len(history) > 1:
@@ -163,8 +203,12 @@ def _proposals(history: list[_State]) -> Iterator[np.ndarray]:
         turns = np.diff([state.residual for state in history], axis=0).T
         weights = np.linalg.lstsq(turns * last.scale[:, None], last.residual * last.scale, rcond=1e-8)[0]
         yield last.sites + last.residual - (moves + turns) @ weights
-    for halvings in range(20):
-        yield last.sites + 0.5**halvings * last.residual
+    yield last.sites + last.residual
+    precisions, fall = np.split(last.sites, 2)[1], -np.split(last.ascent, 2)[1]
+    falling = fall > 0
+    longest = float(np.min((precisions - floor)[falling] / fall[falling], initial=1.0))
+    for halvings in range(25):
+        yield last.sites + max(longest, 1e-9) * 0.5**halvings * last.ascent
 
 
 def _targets(sites: np.ndarray, active: np.ndarray, floor: float) -> tuple[np.ndarray, np.ndarray]:
