@@ -11,6 +11,7 @@ from sumgp.constraints import (
 )
 from sumgp.errors import ConstraintError, DataError, NumericalError, SumGPError, SumGPWarning
 from sumgp.estimator import ConstrainedGP
+from sumgp.persistence import load
 from sumgp.solvers.choice import Dense, Kronecker
 from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
 
@@ -35,5 +36,6 @@ __all__ = [
     "Term",
     "Unconstrained",
     "Unknown",
+    "load",
     "parse_constraint",
 ]

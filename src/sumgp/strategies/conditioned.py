@@ -37,7 +37,9 @@ class Conditioned(Strategy):
         law = problem.law
         assert law is not None
         if not isinstance(law, SumLaw) or not law.is_linear:
-            raise ConstraintError("strategy: Conditioned() imposes linear laws only, and this law is nonlinear; use Linearized() or None")
+            raise ConstraintError(
+                "strategy: Conditioned() imposes linear laws only, and this law is nonlinear; use Linearized() or None"
+            )
         single = all(len(kernels) == 1 for kernels in problem.candidates)
         if law.has_constant_coefficients and not law.unknowns and single and not self.joint:
             return self._on_tasks(problem, law)
@@ -46,13 +48,9 @@ class Conditioned(Strategy):
     def _on_tasks(self, problem: FitProblem, law: SumLaw) -> Fitted:
         """Algorithm 3: constant F, S constant or varying, one separable term."""
         F, noise, keep = independent_rows(law, problem.data)
-        unit_F, size, totals = unit_free_rows(F, problem.scaling)
-        unit_noise = noise / size
-
-        def right_sides(x_law: np.ndarray) -> np.ndarray:
-            return totals(law.S(x_law)[:, keep])
-
-        task_law = TaskLaw(unit_F, unit_noise, right_sides(problem.data.x))
+        unit_F, size, shift = unit_free_rows(F, problem.scaling)
+        right_sides = RightSides(law, tuple(keep), shift, size)
+        task_law = TaskLaw(unit_F, noise / size, right_sides(problem.data.x))
         closed = problem.noise.known is None and _is_closed(problem, task_law)
         problem = replace(problem, noise=replace(problem.noise, closed=closed))
         priors = problem.priors("task", law=task_law)
@@ -75,7 +73,7 @@ class Conditioned(Strategy):
         priors = problem.priors("task", unknown=setup.unknown, soft=setup.law.soft_variances)
         rows, totals = _linear_rows(setup, problem.data)
         fitted = fit_candidates(problem, priors, lambda p: JointEvidence(p, problem.x, problem.y, rows, totals))
-        engine = LawEngine(problem, setup)
+        engine = LawEngine(problem, setup, exact=True)
         components, weights, report = mix(problem, fitted, lambda p, t: engine.component(p, t), None, self.draws)
         report |= {"status": report["hyperparameter_status"], "law": "on the full joint"}
         return Fitted(components, weights, setup.law, report)
@@ -87,12 +85,24 @@ def _linear_rows(setup: LawSetup, data: Data) -> tuple[np.ndarray, np.ndarray]:
     return setup.law.jacobian(zero, data.x), -setup.law.residual(zero, data.x)
 
 
-def unit_free_rows(F: np.ndarray, scaling: Scaling):  # noqa: ANN201 - a closure with its sizes
-    """F in unit-free outputs with rows of length one, the rows' sizes, and the map of right sides."""
+@dataclass(frozen=True)
+class RightSides:
+    """(S(x) - shift) / size for the kept rows of a law: its right sides (n, R) in unit-free outputs."""
+
+    law: SumLaw
+    keep: tuple[int, ...]
+    shift: np.ndarray
+    size: np.ndarray
+
+    def __call__(self, x_law: np.ndarray) -> np.ndarray:
+        return (self.law.S(x_law)[:, list(self.keep)] - self.shift) / self.size
+
+
+def unit_free_rows(F: np.ndarray, scaling: Scaling) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """F in unit-free outputs with rows of length one, the rows' sizes, and F times the outputs' shifts."""
     scaled = F * scaling.y_scale
     size = np.linalg.norm(scaled, axis=1)
-    shift = F @ scaling.y_shift
-    return scaled / size[:, None], size, lambda S: (S - shift) / size
+    return scaled / size[:, None], size, F @ scaling.y_shift
 
 
 def independent_rows(law: SumLaw, data: Data) -> tuple[np.ndarray, np.ndarray, list[int]]:
