@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 
+LOG = logging.getLogger("sumgp")
+
 
 @contextmanager
 def stages(console: Console, start: str) -> Iterator[Callable[[str], None]]:
-    """A function to call with the name of each stage; nothing is shown where the console is no terminal."""
+    """A function to call with the name of each stage; the log gets them too. Off a terminal nothing is drawn."""
     if not console.is_terminal:
-        yield lambda stage: None
+        yield lambda stage: LOG.info(stage)
         return
     with console.status(start) as status:
-        yield lambda stage: status.update(stage)
+
+        def tell(stage: str) -> None:
+            LOG.info(stage)
+            status.update(stage)
+
+        yield tell

@@ -1,0 +1,80 @@
+"""``sumgp check``: how a law is understood, before anything is fitted, and what raw data say about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from sumgp.cli import arguments
+from sumgp.cli.tables import Reading, number_columns, read_table
+from sumgp.constraints import FormulaConstraint, Law, explain_law
+from sumgp.estimator import default_strategy
+
+
+def check(
+    constraint: Annotated[list[str], typer.Argument(help='One or more laws, e.g. "k/2*z**2 + m/2*v**2 = E".')],
+    outputs: Annotated[str, typer.Option(help="Names of the outputs, separated by commas.")],
+    inputs: Annotated[str | None, typer.Option(help="Names of the inputs.")] = None,
+    constant: Annotated[
+        list[str] | None, typer.Option(help="NAME=NUMBER, NAME=unknown or NAME=COLUMN; may be repeated.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Table whose complete rows are held against the law.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Separator of the table's columns: , ; tab ...")] = None,
+    decimal: Annotated[str, typer.Option(help="Decimal sign of the table's numbers.")] = ".",
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Say how a law is understood: its kind, terms, branches, unknown constants, and the strategy chosen for it."""
+    constants = arguments.constants(constant or [])
+    x_names = arguments.names(inputs, "--inputs") if inputs else []
+    law = FormulaConstraint(list(constraint), constants).bind(arguments.names(outputs, "--outputs"), x_names)
+    misses = None if data is None else _misses(law, data, x_names, Reading(separator, decimal))
+    if as_json:
+        typer.echo(json.dumps(_as_numbers(law, misses), indent=2))
+        return
+    console = Console()
+    console.print(explain_law(law), markup=False, highlight=False)
+    for label, (count, mean, size) in zip(law.labels, misses or [], strict=False):
+        told = f"{count} complete rows miss it by {mean:.3g} on average, {size:.3g} in size" if count else "no complete rows"
+        console.print(f"data against {label!r}: {told}", markup=False, highlight=False)
+
+
+def _as_numbers(law: Law, misses: list[tuple[int, float, float]] | None) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "laws": list(law.labels),
+        "kind": law.explain().splitlines()[0].removeprefix("kind: "),
+        "strategy": type(default_strategy(law)).__name__,
+        "unknown_constants": list(law.unknowns),
+        "data_columns": list(law.extra_columns),
+        "outputs_outside": list(law.outputs_outside()),
+        "explanation": law.explain().splitlines(),
+    }
+    if misses is not None:
+        result["data"] = [
+            {"complete_rows": c, "mean": m if c else None, "mean_size": s if c else None} for c, m, s in misses
+        ]
+    return result
+
+
+def _misses(law: Law, path: Path, inputs: list[str], reading: Reading) -> list[tuple[int, float, float]]:
+    """Per row of the law: complete data rows, mean and mean size of left minus right side there.
+
+    Unknown constants take the value that a row suggests for them, so a law with one is not judged.
+    """
+    if law.unknowns:
+        return [(0, np.nan, np.nan)] * law.n_rows
+    x_names = [*inputs, *law.extra_columns]
+    frame = number_columns(read_table(path, reading), [*x_names, *law.outputs], str(path), reading.decimal)
+    involved = [name for name, used in zip(law.outputs, law.involved(), strict=False) if used]
+    complete = frame[frame[[*x_names, *involved]].notna().all(axis=1)]
+    f, x = complete[list(law.outputs)].fillna(0.0).to_numpy(), complete[x_names].to_numpy()
+    if not len(f):
+        return [(0, np.nan, np.nan)] * law.n_rows
+    with np.errstate(all="ignore"):
+        g = np.where(law.active(x), law.residual(f, x), np.nan)
+    usable = [column[np.isfinite(column)] for column in g.T]
+    return [(len(v), float(v.mean()), float(np.abs(v).mean())) if len(v) else (0, np.nan, np.nan) for v in usable]

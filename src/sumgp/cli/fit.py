@@ -1,0 +1,126 @@
+"""``sumgp fit``: from a table and a law to a model, predictions and a report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+from rich.console import Console
+
+from sumgp.cli import arguments
+from sumgp.cli.outputs import check_folder, write_files
+from sumgp.cli.points import grid_over, points_from, require_filled
+from sumgp.cli.progress import stages
+from sumgp.cli.summary import print_summary
+from sumgp.cli.tables import Reading, as_csv, number_columns, read_table
+from sumgp.estimator import ConstrainedGP
+from sumgp.persistence import model_bytes
+from sumgp.report.fit_page import render_fit
+from sumgp.report.fit_study import FitStudy, as_numbers, caught, study
+
+MODEL, PREDICTIONS, REPORT = "model.sumgp", "predictions.csv", "report.html"
+
+
+def fit(
+    data: Annotated[Path, typer.Argument(help="Table: CSV, TSV, Parquet or Excel. Empty cells are missing outputs.")],
+    inputs: Annotated[str, typer.Option(help="Input columns, separated by commas.")],
+    out: Annotated[Path, typer.Option(help="New folder for model, predictions and report.")],
+    constraint: Annotated[
+        list[str] | None, typer.Option("--constraint", "-c", help='Law, e.g. "a + b = 1"; may be repeated.')
+    ] = None,
+    outputs: Annotated[str | None, typer.Option(help="Output columns; all other columns if left out.")] = None,
+    constant: Annotated[
+        list[str] | None, typer.Option(help="NAME=NUMBER, NAME=unknown or NAME=COLUMN; may be repeated.")
+    ] = None,
+    noise: Annotated[str, typer.Option(help="per-output, shared, or known standard deviation(s).")] = "per-output",
+    strategy: Annotated[
+        str | None, typer.Option(help=f"{', '.join(arguments.STRATEGIES)}; chosen from the law if left out.")
+    ] = None,
+    kernel: Annotated[
+        str | None, typer.Option(help=f"{', '.join(arguments.KERNELS)}; several are tried if left out.")
+    ] = None,
+    at: Annotated[Path | None, typer.Option(help="Table with the inputs to predict at.")] = None,
+    grid: Annotated[int, typer.Option(help="Number of points over the data's range, where --at is not given.")] = 200,
+    plug_in: Annotated[
+        bool, typer.Option("--plug-in", help="Do not average over hyperparameters: faster, bands narrower.")
+    ] = False,
+    separator: Annotated[str | None, typer.Option(help="Separator of the table's columns: , ; tab ...")] = None,
+    decimal: Annotated[str, typer.Option(help="Decimal sign of the table's numbers.")] = ".",
+    seed: Annotated[int, typer.Option(help="Seed: the same seed gives the same numbers.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Write into a folder that has files.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Fit a table under a law; writes model.sumgp, predictions.csv and report.html."""
+    check_folder(out, force)
+    console = Console(stderr=as_json)
+    reading = Reading(separator, decimal)
+    constants = arguments.constants(constant or [])
+    frame, x_names, y_names = _columns(data, inputs, outputs, constants, reading)
+    gp = ConstrainedGP(
+        list(constraint) if constraint else None,
+        outputs=y_names,
+        inputs=x_names,
+        constants=constants or None,
+        kernel=arguments.kernel(kernel),
+        noise=arguments.noise(noise),
+        strategy=arguments.strategy(strategy),
+        uncertainty="plug-in" if plug_in else "integrated",
+        random_state=seed,
+    )
+    with stages(console, "reading") as tell:
+        points = None if at is None else points_from(at, [*x_names, *arguments.extra_columns(constants)], reading)
+        _, told = caught(lambda: gp.fit(frame.drop(columns=y_names), frame[y_names], progress=tell))
+        found = study(gp, grid_over(gp.data_, grid) if points is None else points, told, tell)
+        tell("report and files")
+        files = result_files(found, f"{data.name}: {', '.join(y_names)} over {', '.join(x_names)}")
+        write_files(out, files)
+    if as_json:
+        typer.echo(json.dumps(plain({**as_numbers(found), "files": [str(out / name) for name in files]}), indent=2))
+    else:
+        print_summary(console, found, [out / name for name in files])
+
+
+def _columns(
+    path: Path, inputs: str, outputs: str | None, constants: dict[str, Any], reading: Reading
+) -> tuple[pd.DataFrame, list[str], list[str]]:
+    """The numbers of the named columns: inputs, columns that constants refer to, outputs."""
+    table = read_table(path, reading)
+    x_names, extra = arguments.names(inputs, "--inputs"), arguments.extra_columns(constants)
+    others = [str(name) for name in table.columns if name not in (*x_names, *extra)]
+    y_names = others if outputs is None else arguments.names(outputs, "--outputs")
+    both = set(x_names) & set(y_names)
+    if both:
+        from sumgp.errors import DataError, worded
+
+        raise DataError(worded("--outputs", "columns that are no inputs", f"{min(both)!r} in both", "remove it from one"))
+    wanted = list(dict.fromkeys([*x_names, *extra, *y_names]))
+    frame = number_columns(table, wanted, str(path), reading.decimal)
+    needed = list(dict.fromkeys([*x_names, *extra]))
+    require_filled(frame[needed].to_numpy(), needed, str(path))
+    return frame, x_names, y_names
+
+
+def result_files(found: FitStudy, title: str) -> dict[str, bytes]:
+    """Everything a fit leaves behind."""
+    return {
+        MODEL: model_bytes(found.model),
+        PREDICTIONS: as_csv(found.posterior.to_frame()),
+        REPORT: render_fit(found, title).encode(),
+    }
+
+
+def plain(value: Any) -> Any:
+    """JSON of numbers and words; what is no number becomes null."""
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,48 @@
+"""Where a fitted model is asked: the rows of a table, or a grid over the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from sumgp.cli.tables import Reading, number_columns, read_table
+from sumgp.data import Data
+from sumgp.errors import DataError, worded
+
+MOST_POINTS = 1_000_000
+
+
+def points_from(path: Path, names: Sequence[str], reading: Reading) -> np.ndarray:
+    """(n, D + E) inputs, and columns that the law needs, from a table; every cell must be filled."""
+    frame = number_columns(read_table(path, reading), names, str(path), reading.decimal)
+    require_filled(frame[list(names)].to_numpy(), names, str(path))
+    return frame.to_numpy(dtype=float)
+
+
+def require_filled(values: np.ndarray, names: Sequence[str], source: str) -> None:
+    """Inputs may not be missing; the error names row and column."""
+    empty = np.argwhere(np.isnan(values))
+    if len(empty):
+        row, column = empty[0]
+        raise DataError(
+            worded(source, f"a number in every row of {names[column]!r}", f"an empty cell in row {row + 1}", "drop that row")
+        )
+
+
+def grid_over(data: Data, count: int) -> np.ndarray:
+    """About ``count`` points over the range of the data.
+
+    One or two inputs: evenly spaced. More inputs, or a law with columns of its own (known at the data only): the rows.
+    """
+    if not 2 <= count <= MOST_POINTS:
+        raise DataError(worded("--grid", f"a number of points from 2 to {MOST_POINTS}", str(count), "e.g. --grid 200"))
+    low, high = data.x.min(axis=0), data.x.max(axis=0)
+    if data.extra_columns or data.n_inputs > 2:
+        return np.unique(data.x, axis=0)
+    if data.n_inputs == 1:
+        return np.linspace(low, high, count)
+    side = max(2, round(float(np.sqrt(count))))
+    axes = np.meshgrid(*(np.linspace(a, b, side) for a, b in zip(low, high, strict=True)), indexing="ij")
+    return np.column_stack([axis.ravel() for axis in axes])

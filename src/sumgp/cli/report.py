@@ -1,0 +1,66 @@
+"""``sumgp report``: write the report of a folder again, of a fit or of a reproduction."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sumgp.cli.fit import MODEL, PREDICTIONS, REPORT
+from sumgp.cli.outputs import write_files
+from sumgp.cli.points import grid_over, points_from
+from sumgp.cli.progress import stages
+from sumgp.cli.tables import Reading
+from sumgp.errors import DataError, worded
+from sumgp.persistence import load
+from sumgp.report.fit_page import render_fit
+from sumgp.report.fit_study import study
+
+RECORDS = "records.jsonl"
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of a fit (model.sumgp) or of a reproduction (records.jsonl).")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the files written as JSON.")] = False,
+) -> None:
+    """Write report.html of a folder again, from the model or the records in it."""
+    console = Console(stderr=as_json)
+    if (folder / MODEL).is_file():
+        _of_fit(folder, console)
+    elif (folder / RECORDS).is_file():
+        _of_reproduction(folder, console)
+    else:
+        raise DataError(
+            worded("folder", f"one with {MODEL} or {RECORDS}", f"{str(folder)!r} without them", "check the path")
+        )
+    if as_json:
+        typer.echo(json.dumps({"files": [str(folder / REPORT)]}))
+    else:
+        console.print(f"written: {folder / REPORT}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _of_fit(folder: Path, console: Console) -> None:
+    with stages(console, "loading") as tell:
+        gp = load(folder / MODEL)
+        names = [*gp.data_.input_names, *gp.data_.extra_columns]
+        asked = folder / PREDICTIONS
+        points = points_from(asked, names, Reading()) if asked.is_file() else grid_over(gp.data_, 200)
+        found = study(gp, points, (), tell)
+        tell("report")
+        page = render_fit(found, f"{', '.join(gp.data_.output_names)} over {', '.join(gp.data_.input_names)}")
+    write_files(folder, {REPORT: page.encode()})
+
+
+def _of_reproduction(folder: Path, console: Console) -> None:
+    from sumgp.cli.reproduce import report as report_of_records
+    from sumgp.experiments import all_problems
+    from sumgp.experiments.records import RecordFile
+
+    file = RecordFile(folder / RECORDS)
+    names = {record.experiment for record in file.read()}
+    problems = [problem for name, problem in all_problems(None).items() if name in names]
+    with stages(console, "report"):
+        report_of_records(file, problems, folder, 1, "integrated", False, 0.0, 0)
