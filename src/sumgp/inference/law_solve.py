@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sumgp.linalg import cholesky, solve_cholesky
 from sumgp.inference.unitfree import UnitFreeLaw
+from sumgp.linalg import cholesky, pivoted_cholesky, solve_cholesky
 
 LEVELS = (1.0, 0.1, 0.01, 1e-3)
+REPEATED = 1e-11  # a linear row with less variance than this share of its own, given the others, repeats them
 ROUND_OFF = 1e-13
 INNER_STEPS = 12
 
@@ -54,7 +55,12 @@ class _Problem:
 
 
 def solve_law(
-    law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, start: np.ndarray | None = None, levels: Sequence[float] = LEVELS
+    law: UnitFreeLaw,
+    x: np.ndarray,
+    m: np.ndarray,
+    P: np.ndarray,
+    start: np.ndarray | None = None,
+    levels: Sequence[float] = LEVELS,
 ) -> LawSolution:
     """Condition f ~ N(m, P), m (n, C), P (nC, nC) point by point, on the law at x (n, D)."""
     n, C = m.shape
@@ -86,7 +92,38 @@ def solve_law(
     return LawSolution(f, J, w, factor, variances, status, steps, misfit)
 
 
-def law_evidence(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, law_sd: np.ndarray) -> tuple[float, np.ndarray]:
+def solve_linear_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray) -> LawSolution:
+    """The same for a linear law, in one exact step: f = m + P J^T (J P J^T)^-1 (S - F m).
+
+    Rows that the others imply under a smooth prior are left out (they get a variance far above their own), so that no
+    jitter is needed on the rows that count.
+    """
+    n, C = m.shape
+    J = law.jacobian(m, x)
+    problem = _Problem(law, x, m, np.ascontiguousarray(P.reshape(n * C, n, C).transpose(1, 0, 2)))
+    PJ = problem.times(J)
+    A = np.einsum("nrc,nck->nrk", J, PJ.reshape(n, C, -1)).reshape(PJ.shape[1], -1)
+    size = np.sqrt(np.maximum(np.diagonal(A), 0.0))
+    live = np.flatnonzero(size > 0)
+    scaled = A[np.ix_(live, live)] / np.outer(size[live], size[live])
+    variances = np.where(size > 0, 1e12 * size**2, 1.0)
+    if len(live):
+        variances[live[pivoted_cholesky(scaled, REPEATED)[0]]] = 0.0
+    factor = cholesky(A + np.diag(variances), "law")
+    w = solve_cholesky(factor, -law.residual(m, x).ravel())
+    f = m + (PJ @ w).reshape(n, C)
+    left = np.abs(law.residual(f, x)).ravel() / np.where(size > 0, size, np.inf)
+    status = "converged"
+    if float(np.max(left, initial=0.0)) > 0.1:
+        worst = int(np.argmax(left)) // law.n_rows
+        status = f"prior does not fit the law near x = {np.array2string(x[worst], precision=4)}"
+    misfit = float(w @ A @ w)
+    return LawSolution(f, J, w, factor, variances, status, 1, misfit)
+
+
+def law_evidence(
+    law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, law_sd: np.ndarray
+) -> tuple[float, np.ndarray]:
     """Log evidence of the law, -merit - logdet(I + J P J^T / s^2) / 2 (Laplace), and the f it is attained at.
 
     ``law_sd`` (nR,) is the s within which the law is asked to hold.
@@ -109,13 +146,15 @@ def _anneal(
     merit = np.inf if warm else _merit(q, f - m, g, variances)
     tolerance = 1e-5 if precise else 3e-2
     sd = np.sqrt(np.maximum(np.einsum("iicc->ic", problem.by_point.reshape(n, n, C, C)), 1e-300))
-    for step in range(INNER_STEPS):
+    steps = 0
+    while steps < INNER_STEPS:
+        steps += 1
         J = law.jacobian(f, x)
         PJ = problem.times(J)
         A = np.einsum("nrc,nck->nrk", J, PJ.reshape(n, C, -1)).reshape(PJ.shape[1], -1)
         A[np.diag_indices_from(A)] += variances
         factor = cholesky(A, "law")
-        w, aim, value = _corrected(problem, J, PJ, factor, f, g, variances)
+        w, aim, _ = _corrected(problem, J, PJ, factor, f, g, variances)
         aim_q = np.einsum("nrc,nr->nc", J, w.reshape(n, -1))
         length = 1.0
         moved = False
@@ -133,7 +172,7 @@ def _anneal(
         f, q, g, merit = trial, trial_q, residual, trial_merit
         if change < tolerance:
             break
-    return f, q, (J, w, factor), step + 1
+    return f, q, (J, w, factor), steps
 
 
 def _corrected(

@@ -58,7 +58,7 @@ def maximise(objective: Objective, restarts: int = 2, random_state: int = 0, max
     while points:
         attempts.append(_attempt(objective, points.pop(0), max_steps))
         if not points and not any(a.status in ("converged", "step limit") for a in attempts) and len(attempts) < 8:
-            points.append(attempts[0].theta * 0.0 + objective.prior.start() + extra.normal(0.0, 1.0, objective.prior.n_parameters))
+            points.append(objective.prior.start() + extra.normal(0.0, 1.0, objective.prior.n_parameters))
     sound = [a for a in attempts if a.value < REFUSED]
     if not sound:
         tried = "; ".join(a.status for a in attempts)
@@ -73,8 +73,6 @@ def maximise(objective: Objective, restarts: int = 2, random_state: int = 0, max
 
 def _attempt(objective: Objective, start: np.ndarray, max_steps: int) -> Attempt:
     prior = objective.prior
-    if len(start) == 0:
-        return Attempt(start, objective(start)[0], 0, "converged")
     result = minimize(
         objective, start, jac=True, method="L-BFGS-B", bounds=prior.bounds(),
         options={"maxiter": max_steps, "ftol": 1e-9, "gtol": 1e-4, "maxcor": 20},

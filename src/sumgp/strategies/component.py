@@ -13,6 +13,10 @@ from sumgp.linalg import solve_lower
 from sumgp.solvers.weights import WeightPosterior
 
 
+TRACE = 1e-10  # of the largest local variance, added to every output's: no output is immovable
+EXACT_TRACE = 1e-13
+
+
 @dataclass(frozen=True)
 class Taper:
     """exp(-|x - x'| / length) between points: how far the law at one point may speak about another (0 = not at all).
@@ -49,6 +53,7 @@ class LawConditioning:
     root: np.ndarray  # (n, C, weights) of the posterior at these points
     solution: LawSolution
     taper: Taper | None
+    exact: bool = False  # a linear law: asked points are conditioned in the covariance that the law has left
 
 
 @dataclass(frozen=True)
@@ -72,12 +77,12 @@ class Component:
         if self.conditioning is not None:
             mean, gain = self._law_update(x, mean, root)
             covariance = local - np.einsum("kni,knj->nij", gain, gain)
-        projection = project(self.law, mean, self._metric(local), x_law)
+        projection = project(self.law, mean, self._metric(local, covariance), x_law)
         A = projection.projectors
         return projection.points, A @ covariance @ A.transpose(0, 2, 1)
 
     def joint(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Mean (n, C) before projection, joint covariance (nC, nC), and local covariances for the projection's metric."""
+        """Mean (n, C) before projection, joint covariance (nC, nC), and metric (n, C, C) of the projection."""
         mean, root, left, phis = self.posterior.at(x, x_law)
         n, C = mean.shape
         flat = root.reshape(n * C, -1)
@@ -92,15 +97,16 @@ class Component:
             mean, gain = self._law_update(x, mean, root)
             flat_gain = gain.reshape(len(gain), n * C)
             covariance = covariance - flat_gain.T @ flat_gain
-        return mean, covariance, local
+        blocks = covariance.reshape(n, C, n, C)[np.arange(n), :, np.arange(n), :]
+        return mean, covariance, local if self.law is None else self._metric(local, blocks)
 
     def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
         """(nC, nC) covariance whose diagonal blocks are those of ``marginals``."""
-        mean, covariance, local = self.joint(x, x_law)
+        mean, covariance, metric = self.joint(x, x_law)
         if self.law is None:
             return covariance
         n, C = mean.shape
-        A = project(self.law, mean, self._metric(local), x_law).projectors
+        A = project(self.law, mean, metric, x_law).projectors
         half = np.einsum("ncd,ndk->nck", A, covariance.reshape(n, C, n * C)).reshape(n * C, n, C)
         return np.einsum("knd,ncd->knc", half, A).reshape(n * C, n * C)
 
@@ -108,15 +114,17 @@ class Component:
         """(count, n, C) joint draws, each on the law."""
         if self.conditioning is None:
             draws, local = self._weight_draws(x, x_law, count, generator)
-            return draws if self.law is None else self._projected(draws, local, x_law)
-        mean, covariance, local = self.joint(x, x_law)
+            return draws if self.law is None else self._projected(draws, self._metric(local, local), x_law)
+        mean, covariance, metric = self.joint(x, x_law)
         n, C = mean.shape
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         draws = mean.ravel() + generator.standard_normal((count, n * C)) @ root.T
-        return self._projected(draws.reshape(count, n, C), local, x_law)
+        return self._projected(draws.reshape(count, n, C), metric, x_law)
 
-    def _weight_draws(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def _weight_draws(
+        self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draws given the data alone, by way of the weights: a linear law in the task covariance holds to round-off."""
         mean, root, left, phis = self.posterior.at(x, x_law)
         draws = mean + np.einsum("ncw,kw->knc", root, generator.standard_normal((count, root.shape[2])))
@@ -128,12 +136,12 @@ class Component:
             draws += spread @ generator.standard_normal((count, len(x), term.B.shape[1])) @ term.B.T
         return draws, root @ root.transpose(0, 2, 1) + left
 
-    def _projected(self, draws: np.ndarray, local: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+    def _projected(self, draws: np.ndarray, metric: np.ndarray, x_law: np.ndarray) -> np.ndarray:
         """Draws (count, n, C) moved onto the law point by point."""
         assert self.law is not None
         count, n, C = draws.shape
-        metric = np.tile(self._metric(local), (count, 1, 1))
-        return project(self.law, draws.reshape(count * n, C), metric, np.tile(x_law, (count, 1))).points.reshape(count, n, C)
+        everywhere = np.tile(metric, (count, 1, 1)), np.tile(x_law, (count, 1))
+        return project(self.law, draws.reshape(count * n, C), *everywhere).points.reshape(count, n, C)
 
     def _law_update(self, x: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, C) given the law at its points, and gain (rows, n, C) with covariance drop gain^T gain."""
@@ -148,13 +156,19 @@ class Component:
         gain = solve_lower(law.solution.factor, cross).reshape(-1, n, C)
         return updated, gain
 
-    def _metric(self, local: np.ndarray) -> np.ndarray:
-        """Local covariance in which points are moved: constants shared by all points stay put."""
+    def _metric(self, local: np.ndarray, conditioned: np.ndarray) -> np.ndarray:
+        """Covariance (n, C, C) in which points are moved: constants shared by all points stay put.
+
+        Given a linear law elsewhere, the covariance that is left makes the move exact conditioning; it vanishes where
+        the law is known already, so a trace of the covariance given the data alone keeps directions defined there.
+        """
         assert self.law is not None
-        metric = local.copy()
+        exact = self.conditioning is not None and self.conditioning.exact
+        metric = conditioned + EXACT_TRACE * local if exact else local.copy()
         T, U = self.n_outputs, len(self.law.law.unknowns)
         metric[:, T : T + U, :] = 0.0
         metric[:, :, T : T + U] = 0.0
-        size = np.einsum("ncc->nc", metric).max(axis=1)
-        metric[:, range(T), range(T)] += 1e-10 * size[:, None]
+        movable = [c for c in range(metric.shape[1]) if not T <= c < T + U]
+        size = local[:, movable, movable].max(axis=1)
+        metric[:, range(T), range(T)] += (EXACT_TRACE if exact else TRACE) * size[:, None]
         return metric

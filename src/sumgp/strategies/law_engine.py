@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sumgp.inference.law_solve import LawSolution, law_evidence, solve_law
+from sumgp.inference.law_solve import LawSolution, law_evidence, solve_law, solve_linear_law
 from sumgp.linalg import cholesky, solve_cholesky
 from sumgp.priors.kernels import lengthscale_mask
 from sumgp.priors.multitask import MultitaskPrior
@@ -41,6 +41,7 @@ class LawEngine:
 
     problem: FitProblem
     setup: LawSetup
+    exact: bool = False  # a linear law, solved in one step
     law_sd: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (n R,) in the evidence, the same for all hyperparameters
     _solved: dict[bytes, tuple[LawState, np.ndarray]] = field(default_factory=dict)
 
@@ -77,11 +78,13 @@ class LawEngine:
             return plain
         taper = self.taper(prior, theta, taper_length)
         solution = self.solve(state, taper, start if taper is None else None)
-        conditioning = LawConditioning(self.setup.x, state.root, solution, taper)
+        conditioning = LawConditioning(self.setup.x, state.root, solution, taper, self.exact)
         return Component(state.posterior, theta, noise, prior.n_outputs, self.setup.law, conditioning)
 
     def solve(self, state: LawState, taper: Taper | None, start: np.ndarray | None = None) -> LawSolution:
         """The law's most probable values at its points."""
+        if self.exact:
+            return solve_linear_law(self.setup.law, self.setup.x_law, state.mean, state.covariance(taper, self.setup.x))
         return solve_law(self.setup.law, self.setup.x_law, state.mean, state.covariance(taper, self.setup.x), start)
 
     def taper(self, prior: MultitaskPrior, theta: np.ndarray, length: float | None) -> Taper | None:
