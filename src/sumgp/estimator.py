@@ -25,6 +25,7 @@ from sumgp.strategies.law_setup import complete_scaling, typical_rows
 from sumgp.strategies.problem import FitProblem
 
 SMALL_BLAS = 400  # measured entries below which threads cost more than they give
+MOST_OUTPUTS_FOR_TWO_TERMS = 3  # two task covariances of more outputs have too many hyperparameters for few data
 CONTRADICTION = 6.0  # standard errors between a stated total and the data's own before a warning
 
 
@@ -300,9 +301,9 @@ def default_strategy(law: Law | None) -> Strategy:
 
 
 def candidate_kernels(kernel: Any, half_range: np.ndarray, n_outputs: int, strategy: Any, law: Law | None) -> tuple[tuple[Kernel, ...], ...]:
-    """Candidate priors, each a tuple of kernels (terms): the user's, or smooth ones with thin and heavy tails.
+    """Candidate priors, each a tuple of kernels (terms): the user's, or a very smooth one and one with heavier tails.
 
-    With two or three outputs a sum of two terms joins in, so that outputs may have lengthscales of their own.
+    With two or three outputs the second is a sum of two terms, so that outputs may have lengthscales of their own.
     """
     if kernel is not None:
         kernels = list(kernel) if isinstance(kernel, Sequence) else [kernel]
@@ -310,14 +311,14 @@ def candidate_kernels(kernel: Any, half_range: np.ndarray, n_outputs: int, strat
             raise DataError(worded("kernel", "at least one kernel", "an empty list", "leave kernel=None"))
         return (tuple(prepare_kernel(k, half_range) for k in kernels),)
     size: Any = 1.0 if len(half_range) == 1 else np.ones(len(half_range))
+    smooth: tuple[Kernel, ...] = (prepare_kernel(RBF(size), half_range),)
+    if len(half_range) > 1:
+        return (smooth,)
     rational = RationalQuadratic(alpha=2.0, alpha_bounds="fixed")
-    single: list[tuple[Kernel, ...]] = [(prepare_kernel(RBF(size), half_range),)]
-    if len(half_range) == 1:
-        single.append((prepare_kernel(rational, half_range),))
-    on_tasks = isinstance(strategy, Conditioned) or (strategy is None and law is not None and isinstance(law, SumLaw) and law.is_linear)
-    if 2 <= n_outputs <= 3 and len(half_range) == 1 and not on_tasks:
-        single.append((prepare_kernel(rational, 0.4 * half_range), prepare_kernel(rational, 1.6 * half_range)))
-    return tuple(single)
+    on_tasks = isinstance(strategy, Conditioned) or (strategy is None and isinstance(law, SumLaw) and law.is_linear)
+    if 2 <= n_outputs <= MOST_OUTPUTS_FOR_TWO_TERMS and not on_tasks:
+        return (smooth, (prepare_kernel(rational, 0.4 * half_range), prepare_kernel(rational, 1.6 * half_range)))
+    return (smooth, (prepare_kernel(rational, half_range),))
 
 
 def _all_stationary(kernel: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 
 from sumgp.errors import NumericalError
 
@@ -46,7 +46,10 @@ def cholesky_inverse(factor: np.ndarray) -> np.ndarray:
 
 def solve_lower(factor: np.ndarray, right: np.ndarray, transposed: bool = False) -> np.ndarray:
     """Solve L x = b, or L^T x = b."""
-    return solve_triangular(factor, right, lower=True, trans=1 if transposed else 0, check_finite=False)
+    solution, info = lapack.dtrtrs(factor, right, lower=1, trans=1 if transposed else 0)
+    if info != 0:
+        raise NumericalError("a triangular factor has a zero on its diagonal; allow more noise or choose a rougher kernel")
+    return solution
 
 
 def solve_cholesky(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
