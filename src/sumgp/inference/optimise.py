@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,10 +51,19 @@ def starting_points(objective: Objective, restarts: int, random_state: int) -> l
     return [np.clip(p, low, high) for p in points]
 
 
-def maximise(objective: Objective, restarts: int = 2, random_state: int = 0, max_steps: int = 300) -> MapEstimate:
-    """Best of several L-BFGS-B runs; more random starts while every run fails a check, at most eight."""
+def maximise(
+    objective: Objective,
+    restarts: int = 2,
+    random_state: int = 0,
+    max_steps: int = 300,
+    starts: Sequence[np.ndarray] | None = None,
+) -> MapEstimate:
+    """Best of several L-BFGS-B runs; more random starts while every run fails a check, at most eight.
+
+    ``starts`` replaces the starting points chosen from the prior.
+    """
     attempts: list[Attempt] = []
-    points = starting_points(objective, restarts, random_state)
+    points = starting_points(objective, restarts, random_state) if starts is None else list(starts)
     extra = np.random.default_rng([random_state, 8])
     while points:
         attempts.append(_attempt(objective, points.pop(0), max_steps))

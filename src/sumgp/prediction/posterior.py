@@ -15,6 +15,7 @@ from sumgp.constraints.law import Law
 from sumgp.data import Data, Scaling
 from sumgp.errors import DataError, worded
 from sumgp.inference.projection import project
+from sumgp.prediction.skewed import SkewedMixture
 from sumgp.strategies.base import Fitted
 
 if TYPE_CHECKING:
@@ -74,6 +75,17 @@ class Posterior:
         return all_means, np.concatenate(sds, axis=1), np.concatenate(covariances), np.einsum("k,knc->nc", weights, all_means)
 
     @cached_property
+    def _skewed(self) -> SkewedMixture | None:
+        """Marginals of transformed outputs, which are not Gaussian; None where all components are Gaussian."""
+        components = self.fitted.components
+        if not hasattr(components[0], "distribution"):
+            return None
+        inputs = self.scaling.inputs(self.x)
+        parts = [c.distribution(inputs, self.x) for c in components]  # type: ignore[attr-defined]
+        noise = np.stack([np.sqrt(c.noise) if self.noisy else np.zeros(self._n_outputs) for c in components])
+        return SkewedMixture(parts, self.fitted.weights, noise)
+
+    @cached_property
     def _centre(self) -> np.ndarray:
         """(n, C) mixture mean brought back onto the law, unit-free."""
         means, _, covariance, centre = self._marginals
@@ -111,16 +123,24 @@ class Posterior:
 
     def quantile(self, probability: float) -> np.ndarray:
         """(n, T) quantiles of the mixture's marginals."""
+        if self._skewed is not None:
+            spread = np.maximum(self.std / self.scaling.y_scale, 1e-12)
+            return self.scaling.restore(self._skewed.quantile(probability, self._centre[:, : self._n_outputs], spread))
         means, sds, _, _ = self._marginals
         return self.scaling.restore(mixture_quantile(means[:, :, : self._n_outputs], sds, self.fitted.weights, probability))
 
     def cdf(self, values: np.ndarray) -> np.ndarray:
         """(n, T) probability of an output below ``values``."""
+        if self._skewed is not None:
+            return self._skewed.cdf(self.scaling.outputs(np.asarray(values, dtype=float)))
         z = self._standardised(values)
         return np.einsum("k,knt->nt", self.fitted.weights, ndtr(z))
 
     def log_density(self, values: np.ndarray) -> np.ndarray:
         """(n, T) log densities of the marginals at ``values``, in the user's units."""
+        if self._skewed is not None:
+            density = self._skewed.density(self.scaling.outputs(np.asarray(values, dtype=float)))
+            return np.log(np.maximum(density, np.finfo(float).tiny)) - np.log(self.scaling.y_scale)
         _, sds, _, _ = self._marginals
         z = self._standardised(values)
         log_parts = -0.5 * z**2 - np.log(sds) - 0.5 * np.log(2.0 * np.pi) + np.log(self.fitted.weights)[:, None, None]
@@ -138,8 +158,9 @@ class Posterior:
         total = np.zeros((n * T, n * T))
         means = self._marginals[0][:, :, :T]
         for weight, component, mean in zip(self.fitted.weights, self.fitted.components, means, strict=True):
-            C = component.posterior.features.n_columns
-            joint = component.joint_covariance(inputs, self.x).reshape(n, C, n, C)[:, :T, :, :T].reshape(n * T, n * T)
+            joint = component.joint_covariance(inputs, self.x)
+            C = len(joint) // n
+            joint = joint.reshape(n, C, n, C)[:, :T, :, :T].reshape(n * T, n * T)
             offset = (mean - self._centre[:, :T]).ravel()
             total += weight * (joint + np.outer(offset, offset))
             if self.noisy:

@@ -1,0 +1,193 @@
+"""The paper's method (Algorithm 1): a Gaussian process on transformed outputs, in which the law is linear."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from sumgp.constraints.law import SumLaw
+from sumgp.errors import ConstraintError, NumericalError, SumGPWarning, worded
+from sumgp.inference.laplace import Laplace
+from sumgp.inference.moments import Gaussian, MomentMatched
+from sumgp.inference.objective import Objective
+from sumgp.inference.optimise import MapEstimate, maximise
+from sumgp.inference.sites import Engine
+from sumgp.linalg import cholesky, solve_lower
+from sumgp.priors.multitask import MultitaskPrior
+from sumgp.strategies.base import Fitted, Strategy
+from sumgp.strategies.component import Component
+from sumgp.strategies.law_setup import set_up_law
+from sumgp.strategies.mixture import Candidates, mix
+from sumgp.strategies.problem import FitProblem, kernel_name
+from sumgp.strategies.transformed_component import LatentPosterior, TransformedComponent
+from sumgp.strategies.transformed_data import LatentTasks, latent_tasks, law_terms
+from sumgp.strategies.transformed_evidence import Observations, TransformedEvidence
+from sumgp.strategies.transformed_observations import TaskNoise, noise_of_outputs, noise_of_transforms, observe, task_prior
+from sumgp.strategies.transformed_switches import Guide, Switch, find_switches
+from sumgp.strategies.unconstrained import Unconstrained
+
+OUT_OF_REACH = 7.0  # kernels whose log evidence under matched moments is further behind are not carried on
+
+
+@dataclass(frozen=True)
+class Transformed(Strategy):
+    """Regression on f' = h(f), where F f' = S(x) is imposed exactly, then back to f (sections 3.1 and 3.2 of the paper).
+
+    ``inference``: the engine for the likelihood that noise on y becomes. ``datum``: "output" explains y itself,
+    "transformed" the values h(y), without measurements that have none. ``virtual``: use what the switches between
+    branches say. ``relearn``: learn auxiliary outputs again with the law's terms; None = unless there are many.
+    ``draws``: of hyperparameters, where they are averaged over.
+    """
+
+    inference: Engine = field(default_factory=Laplace)
+    datum: Literal["output", "transformed"] = "output"
+    virtual: bool = True
+    relearn: bool | None = None
+    draws: int = 16
+
+    def fit(self, problem: FitProblem) -> Fitted:
+        law = self._checked(problem)
+        guide = Unconstrained().fit(replace(problem, uncertainty="plug-in")).components[0]
+        model = prepare(self, problem, law, guide)
+        fitted, engine = self._search(problem, model)
+
+        def build(prior: MultitaskPrior, theta: np.ndarray) -> Any:
+            return component(problem, model, guide, TransformedEvidence(prior, model.observations, engine), theta)
+
+        components, weights, report = mix(problem, fitted, build, None, self.draws)
+        report |= self._report(problem, model, engine, report["hyperparameter_status"])
+        return Fitted(components, weights, set_up_law(law, problem.data, problem.scaling, 1.0).law, report)
+
+    def _checked(self, problem: FitProblem) -> SumLaw:
+        if self.datum not in ("output", "transformed"):
+            raise ConstraintError(worded("datum", "'output' or 'transformed'", repr(self.datum), "choose one of them"))
+        if not isinstance(problem.law, SumLaw):
+            raise ConstraintError(
+                "strategy: Transformed() needs a sum of transforms of single outputs, but a term of this law joins several; "
+                "use Linearized()"
+            )
+        if all(len(kernels) > 1 for kernels in problem.candidates):
+            raise ConstraintError("strategy: Transformed() takes one kernel, not a list of them; give one or use Linearized()")
+        return problem.law
+
+    def _search(self, problem: FitProblem, model: Model) -> tuple[Candidates, Engine]:
+        """Hyperparameters: matched moments first, from several starts; then the engine's own evidence from there.
+
+        Kernels that are out of reach under matched moments are left out, and for plug-in all but the best.
+        """
+        first = Gaussian() if isinstance(self.inference, Gaussian) else MomentMatched()
+        starts = []
+        for prior in model.priors:
+            objective = Objective(prior, TransformedEvidence(prior, model.observations, first))
+            starts.append((objective, problem.maximise(objective, f"{kernel_name(prior)}, {type(first).__name__}")))
+        best = min(maximum.value for _, maximum in starts)
+        reach = 0.0 if problem.uncertainty == "plug-in" else OUT_OF_REACH
+        kept = [(o, m) for o, m in starts if m.value <= best + reach]
+        if type(first) is type(self.inference):
+            return _candidates(kept), first
+        try:
+            return _candidates([self._refined(problem, model, o, m) for o, m in kept]), self.inference
+        except NumericalError as error:
+            warnings.warn(
+                f"{type(self.inference).__name__}: {error}; the result is that of {type(first).__name__}", SumGPWarning, stacklevel=4
+            )
+            return _candidates(kept), first
+
+    def _refined(self, problem: FitProblem, model: Model, objective: Objective, maximum: MapEstimate) -> tuple[Objective, MapEstimate]:
+        problem.progress(f"hyperparameters: {kernel_name(objective.prior)}, {type(self.inference).__name__}")
+        own = Objective(objective.prior, TransformedEvidence(objective.prior, model.observations, self.inference))
+        return own, maximise(own, random_state=problem.random_state, starts=[maximum.theta])
+
+    def _report(self, problem: FitProblem, model: Model, engine: Engine, status: str) -> dict[str, Any]:
+        return {
+            "status": status if type(engine) is type(self.inference) else f"fell back to {type(engine).__name__}",
+            "law": "on the task covariance of transformed outputs",
+            "engine": type(engine).__name__,
+            "dropped_rows": list(model.tasks.dropped_rows),
+            "dropped_measurements": model.observations.likelihood.n_dropped,
+            "virtual_measurements": [(problem.data.output_names[s.output], *map(float, s.x), s.value, s.sd) for s in model.switches],
+            "relearnt_auxiliary_outputs": len(model.tasks.tasks) > model.tasks.n_outputs,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """All that stays while hyperparameters vary."""
+
+    tasks: LatentTasks
+    noise: TaskNoise
+    switches: tuple[Switch, ...]
+    observations: Observations
+    priors: tuple[MultitaskPrior, ...]
+
+
+def prepare(strategy: Transformed, problem: FitProblem, law: SumLaw, guide: Component) -> Model:
+    """Tasks, virtual measurements, observations and priors, with the branches that ``guide`` picks."""
+    moments = guide_moments(problem, guide)
+    reference = moments(problem.data.x)[0]
+    tasks = latent_tasks(law, problem.data, problem.scaling, reference, strategy.relearn)
+    switches: tuple[Switch, ...] = ()
+    if strategy.virtual:
+        found = find_switches(moments, problem.data, law_terms(law)[0])
+        switches = tuple(s for s in found if np.all(np.isfinite(tasks.right_sides(s.x[None]))))
+    plain = isinstance(strategy.inference, Gaussian)
+    noise = noise_of_transforms(problem, tasks, reference) if plain else noise_of_outputs(problem, tasks)
+    observations = observe(problem, tasks, noise, switches, reference, strategy.datum == "transformed" or plain)
+    single = [kernels for kernels in problem.candidates if len(kernels) == 1]
+    priors = tuple(task_prior(problem, tasks, noise.model, kernels, observations.totals) for kernels in single)
+    return Model(tasks, noise, switches, observations, priors)
+
+
+def guide_moments(problem: FitProblem, guide: Component) -> Guide:
+    """Means and standard deviations of the outputs without the law, in the user's units."""
+
+    def moments(x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, cov = guide.marginals(problem.scaling.inputs(x_law), x_law)
+        sd = np.sqrt(np.maximum(np.einsum("ncc->nc", cov), 0.0))
+        return problem.scaling.restore(mean), sd * problem.scaling.y_scale
+
+    return moments
+
+
+def component(problem: FitProblem, model: Model, guide: Component, evidence: TransformedEvidence, theta: np.ndarray) -> TransformedComponent:
+    """The posterior for one set of hyperparameters."""
+    prior, observations, tasks = evidence.prior, evidence.observations, model.tasks
+    latent, result = evidence.latent(theta), evidence.infer(theta)
+    root = np.sqrt(result.posterior.precisions)
+    factor = cholesky(np.eye(len(root)) + root[:, None] * latent.cov * root, "site")
+    posterior = LatentPosterior(
+        kernel=prior.unpack(theta).kernels[0],
+        mean_variance=prior.mean_variance,
+        Sigma=latent.conditioning.covariance,
+        D=latent.conditioning.D,
+        x=observations.x,
+        point=observations.point,
+        task=observations.task,
+        alpha=result.posterior.alpha,
+        half=solve_lower(factor, np.diag(root)),
+    )
+    noise = _output_noise(problem, model, prior, theta)
+    return TransformedComponent(posterior, tasks, guide, problem.scaling, theta, noise, tasks.n_outputs)
+
+
+def _output_noise(problem: FitProblem, model: Model, prior: MultitaskPrior, theta: np.ndarray) -> np.ndarray:
+    """(T,) unit-free noise variances of the outputs; by the slope of h where only h(y) has one."""
+    variances = prior.noise.typical(theta[prior.noise_slice])
+    result = np.empty(model.tasks.n_outputs)
+    for t in range(len(result)):
+        own = np.flatnonzero(model.tasks.outputs == t)
+        task = own[-1]
+        variance = variances[task] * model.noise.unit[task] ** 2
+        if model.noise.unit[task] != problem.scaling.y_scale[t]:
+            h = model.tasks.tasks[task].transform.relaxed(float(problem.scaling.y_scale[t]))
+            measured = problem.data.y[problem.data.measured[:, t], t]
+            variance /= max(float(np.mean(h.derivative(measured) ** 2)), 1e-300)
+        result[t] = variance / problem.scaling.y_scale[t] ** 2
+    return result
+
+
+def _candidates(pairs: list[tuple[Objective, MapEstimate]]) -> Candidates:
+    return Candidates(tuple(o.prior for o, _ in pairs), tuple(o for o, _ in pairs), tuple(m for _, m in pairs))

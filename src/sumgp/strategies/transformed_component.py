@@ -1,0 +1,186 @@
+"""One fitted posterior of the latent tasks, seen as outputs on the law."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from sumgp.data import Scaling
+from sumgp.linalg import symmetric_root
+from sumgp.strategies.component import Component
+from sumgp.strategies.transformed_data import LatentTasks
+from sumgp.strategies.transformed_marginals import OutputMarginal, SkewedMarginals
+
+
+@dataclass(frozen=True, eq=False)
+class LatentPosterior:
+    """Tasks u(x) given Gaussian sites: mean D^T S(x) + k alpha, covariance k(x, x') Sigma' - (half k)^T (half k)."""
+
+    kernel: Kernel
+    mean_variance: float
+    Sigma: np.ndarray  # (L, L) task covariance given the law
+    D: np.ndarray  # (R, L)
+    x: np.ndarray  # (P, D) points with observations
+    point: np.ndarray  # (n,)
+    task: np.ndarray  # (n,)
+    alpha: np.ndarray  # (n,)
+    half: np.ndarray  # (n, n) root of R = (K + W^-1)^-1
+
+    @cached_property
+    def root(self) -> np.ndarray:
+        """(L, q) factor of Sigma: all the tasks can do under the law."""
+        return symmetric_root(self.Sigma)
+
+    def _kernel_to(self, x: np.ndarray) -> np.ndarray:
+        return (self.kernel(x, self.x) + self.mean_variance)[:, self.point]
+
+    def marginals(self, x: np.ndarray, totals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (n, L) and covariance (n, L, L) of the tasks at each point."""
+        k = self._kernel_to(x)
+        cross = k[:, None, :] * self.Sigma[:, self.task]
+        gain = cross @ self.half.T
+        prior = (self.kernel.diag(x) + self.mean_variance)[:, None, None] * self.Sigma
+        return totals @ self.D + cross @ self.alpha, prior - gain @ gain.transpose(0, 2, 1)
+
+    def joint(self, x: np.ndarray) -> np.ndarray:
+        """(nq, nq) covariance of the coordinates v with u = mean + root v."""
+        n, q = len(x), self.root.shape[1]
+        cross = (self._kernel_to(x)[:, None, :] * self.root[self.task].T).reshape(n * q, -1)
+        gain = cross @ self.half.T
+        return np.kron(self.kernel(x) + self.mean_variance, np.eye(q)) - gain @ gain.T
+
+    def sample(self, x: np.ndarray, totals: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, L) joint draws, on the linear law to round-off."""
+        values, vectors = np.linalg.eigh(self.joint(x))
+        draws = generator.standard_normal((count, len(values))) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+        mean, _ = self.marginals(x, totals)
+        return mean + draws.reshape(count, len(x), -1) @ self.root.T
+
+
+@dataclass(frozen=True, eq=False)
+class TransformedComponent:
+    """f | y, theta and the law by way of f' = h(f); unit-free outputs outside, the user's units inside.
+
+    ``guide`` is the posterior without the law, whose mean picks the branch of each output.
+    """
+
+    latent: LatentPosterior
+    tasks: LatentTasks
+    guide: Component
+    scaling: Scaling
+    theta: np.ndarray
+    noise: np.ndarray  # (T,) variances of measurements
+    n_outputs: int
+
+    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Means on the law (n, T) and covariances (n, T, T) about them.
+
+        Correlations are those of the transforms, with the sign of their slopes: standard deviations come from the
+        marginals, since a linearised back-transform has none at a branch point.
+        """
+        mean, cov = self._natural(x, x_law)
+        marginals = self._output_marginals(x, x_law, mean, cov)
+        f = self._restored(self._feasible(mean, cov), marginals)
+        sd = np.stack([m.spread(f[:, t]) for t, m in enumerate(marginals)], axis=1)
+        main = self.tasks.main
+        size = np.sqrt(np.maximum(np.einsum("nll->nl", cov), 1e-300))[:, main]
+        correlation = cov[:, main][:, :, main] / (size[:, :, None] * size[:, None, :])
+        signed = sd * self._directions(f) / self.scaling.y_scale
+        return self.scaling.outputs(f), correlation * signed[:, :, None] * signed[:, None, :]
+
+    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> SkewedMarginals:
+        """Marginal distributions of the outputs, unit-free."""
+        mean, cov = self._natural(x, x_law)
+        return SkewedMarginals(self._output_marginals(x, x_law, mean, cov), self.scaling.y_shift, self.scaling.y_scale)
+
+    def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+        """(nT, nT) covariance whose diagonal blocks are those of ``marginals``."""
+        n, T = len(x), self.n_outputs
+        f, blocks = self.marginals(x, x_law)
+        root = self.latent.root[self.tasks.main]
+        joint = self.latent.joint(x).reshape(n, root.shape[1], n, root.shape[1])
+        cov = np.einsum("tq,nqmr,ur->ntmu", root, joint, root).reshape(n * T, n * T)
+        size = np.sqrt(np.maximum(np.diagonal(cov), 1e-300))
+        signed = (np.sqrt(np.einsum("ntt->nt", blocks)) * self._directions(self.scaling.restore(f))).ravel()
+        return cov * np.outer(signed / size, signed / size)
+
+    def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, T) joint draws, each on the law; each has the branches of its own auxiliary draw."""
+        draws = self._values(self.latent.sample(x, self.tasks.right_sides(x_law), count, generator))
+        _, cov = self._natural(x, x_law)
+        guides = self.scaling.restore(self.guide.sample(x, x_law, count, generator)[:, :, : self.n_outputs])
+        f = np.empty((count, len(x), self.n_outputs))
+        for k in range(count):
+            feasible = self._feasible(draws[k], cov)
+            for t, task in enumerate(self.tasks.main):
+                h = self.tasks.tasks[task].transform
+                f[k, :, t] = h.inverse(feasible[:, task], h.branch_of(guides[k, :, t]))
+        return self.scaling.outputs(f)
+
+    def _values(self, u: np.ndarray) -> np.ndarray:
+        return self.tasks.shift + self.tasks.scale * u
+
+    def _natural(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (n, L) and covariance (n, L, L) of the tasks in the user's units."""
+        mean, cov = self.latent.marginals(x, self.tasks.right_sides(x_law))
+        scale = self.tasks.scale
+        return self._values(mean), cov * scale[:, None] * scale
+
+    def _output_marginals(
+        self, x: np.ndarray, x_law: np.ndarray, mean: np.ndarray, cov: np.ndarray
+    ) -> tuple[OutputMarginal, ...]:
+        aux, aux_cov = self.guide.marginals(x, x_law)
+        aux = self.scaling.restore(aux[:, : self.n_outputs])
+        aux_sd = np.sqrt(np.maximum(np.einsum("ncc->nc", aux_cov)[:, : self.n_outputs], 1e-300)) * self.scaling.y_scale
+        result = []
+        for t, task in enumerate(self.tasks.main):
+            sd = np.sqrt(np.maximum(cov[:, task, task], 1e-300))
+            h = self.tasks.tasks[task].transform
+            result.append(OutputMarginal(h, mean[:, task], sd, aux[:, t], aux_sd[:, t]))
+        return tuple(result)
+
+    def _restored(self, values: np.ndarray, marginals: tuple[OutputMarginal, ...]) -> np.ndarray:
+        """(n, T) outputs on the branches of the auxiliary means from task values (n, L)."""
+        return np.stack([m.central(values[:, task]) for m, task in zip(marginals, self.tasks.main, strict=True)], axis=1)
+
+    def _directions(self, f: np.ndarray) -> np.ndarray:
+        """(n, T) whether each transform rises (1) or falls (-1) at f."""
+        slopes = [self.tasks.tasks[task].transform.derivative(f[:, t]) for t, task in enumerate(self.tasks.main)]
+        return np.where(np.stack(slopes, axis=1) < 0, -1.0, 1.0)
+
+    def _feasible(self, values: np.ndarray, cov: np.ndarray) -> np.ndarray:
+        """Task values (n, L) moved into the images of their transforms with F f' unchanged.
+
+        What leaves its image is set to the edge and held there; the other terms of the law make up for it in the metric
+        of the covariance, until nothing is outside. Where everything is held, the law cannot be met.
+        """
+        images = np.array([task.transform.image for task in self.tasks.tasks])
+        outside = np.any((values < images[:, 0]) | (values > images[:, 1]), axis=1)
+        result = values.copy()
+        F = self.tasks.F / self.tasks.scale
+        for i in np.flatnonzero(outside):
+            result[i] = _moved_inside(values[i], F, cov[i], images)
+        return result
+
+
+def _moved_inside(values: np.ndarray, F: np.ndarray, cov: np.ndarray, images: np.ndarray) -> np.ndarray:
+    wanted = F @ values
+    free = np.ones(len(values), dtype=bool)
+    # A little of the plain metric, since the covariance of tasks under a law is singular.
+    metric = cov + 1e-6 * np.diag(np.diagonal(cov) + 1e-12 * np.max(np.diagonal(cov)))
+    current = values.copy()
+    for _ in range(len(values)):
+        clipped = np.clip(current, images[:, 0], images[:, 1])
+        free &= clipped == current
+        current = clipped
+        if not free.any():
+            break
+        rows = F[:, free] @ metric[np.ix_(free, free)]
+        gram = rows @ F[:, free].T
+        current[free] += rows.T @ np.linalg.lstsq(gram, wanted - F @ current, rcond=1e-12)[0]
+        if np.all((current >= images[:, 0]) & (current <= images[:, 1])):
+            break
+    return np.clip(current, images[:, 0], images[:, 1])

@@ -1,0 +1,172 @@
+"""Evidence of the latent tasks under an engine, with its gradient by the hyperparameters.
+
+n observations, each of one task at one point; P points: the training inputs, then those of virtual measurements.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumgp.errors import NumericalError, SumGPWarning
+from sumgp.inference.sites import Engine, SiteResult
+from sumgp.likelihoods import Likelihood, NoisySites, Terms
+from sumgp.likelihoods.base import column
+from sumgp.linalg import SchurConditioning
+from sumgp.priors.kernels import KernelOnPoints
+from sumgp.priors.multitask import MultitaskPrior
+
+
+@dataclass(frozen=True, eq=False)
+class UnitFreeLikelihood(Likelihood):
+    """``inner`` as a function of unit-free latent values u: p(y | shift + scale u), densities still those of y."""
+
+    inner: Likelihood
+    shift: np.ndarray  # (n,)
+    scale: np.ndarray  # (n,)
+
+    @property
+    def noise(self) -> np.ndarray:  # type: ignore[override]
+        return self.inner.noise
+
+    @property
+    def active(self) -> np.ndarray:
+        return self.inner.active
+
+    @property
+    def kinks(self) -> np.ndarray:
+        return (self.inner.kinks - self.shift[:, None]) / self.scale[:, None]
+
+    def terms(self, u: np.ndarray) -> Terms:
+        scale = column(self.scale, u)
+        t = self.inner.terms(column(self.shift, u) + scale * u)
+        return Terms(
+            log_density=t.log_density,
+            first=scale * t.first,
+            second=scale**2 * t.second,
+            curvature=scale**2 * t.curvature,
+            curvature_first=scale**3 * t.curvature_first,
+            noise=t.noise,
+            first_noise=scale * t.first_noise,
+            curvature_noise=scale**2 * t.curvature_noise,
+        )
+
+    def plain_sites(self) -> NoisySites:
+        return self._unit_free(self.inner.plain_sites())
+
+    def moment_sites(self) -> NoisySites:
+        return self._unit_free(self.inner.moment_sites())
+
+    def _unit_free(self, sites: NoisySites) -> NoisySites:
+        square = self.scale**2
+        return NoisySites(
+            (sites.targets - self.shift) / self.scale,
+            sites.variances / square,
+            sites.targets_noise / self.scale,
+            sites.variances_noise / square,
+        )
+
+    def with_noise(self, noise: np.ndarray) -> UnitFreeLikelihood:
+        return UnitFreeLikelihood(self.inner.with_noise(noise), self.shift, self.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """What was measured: observation i is of task ``task[i]`` at point ``point[i]``.
+
+    ``row[i]`` is the row of known noise (0 where there is none); ``virtual[i]`` observations keep the noise they have.
+    ``noise_unit`` (n,) turns the prior's unit-free noise into that of the likelihood.
+    """
+
+    x: np.ndarray  # (P, D) as the kernels see them
+    totals: np.ndarray  # (P, R) unit-free right sides of the law
+    point: np.ndarray
+    task: np.ndarray
+    row: np.ndarray
+    virtual: np.ndarray
+    noise_unit: np.ndarray
+    likelihood: UnitFreeLikelihood
+
+    def with_noise(self, variances: np.ndarray) -> UnitFreeLikelihood:
+        """The likelihood for unit-free noise variances (L,) of the tasks, or (N, L)."""
+        own = variances[self.task] if variances.ndim == 1 else variances[self.row, self.task]
+        noise = np.where(self.virtual, self.likelihood.noise, np.sqrt(own) * self.noise_unit)
+        return self.likelihood.with_noise(noise)
+
+
+@dataclass(frozen=True, eq=False)
+class LatentPrior:
+    """Prior moments of the observed latent values for one theta, and what their derivatives need."""
+
+    mean: np.ndarray  # (n,)
+    cov: np.ndarray  # (n, n)
+    K: np.ndarray  # (n, n) data kernel plus the mean's variance
+    dK: np.ndarray  # (p, P, P)
+    conditioning: SchurConditioning
+
+
+class TransformedEvidence:
+    """An engine's log p(y | theta) for the latent tasks, given the law.
+
+    Each call starts from the sites of the last, so that neighbouring theta cost little. A theta at which the engine
+    fails raises NumericalError: another engine's value would not compare.
+    """
+
+    def __init__(self, prior: MultitaskPrior, observations: Observations, engine: Engine) -> None:
+        self.prior = prior
+        self.observations = observations
+        self.engine = engine
+        self._kernel = KernelOnPoints(prior.kernels[0], observations.x)
+        self._indicator = np.eye(prior.n_outputs)[observations.task]  # (n, L)
+        self._last: SiteResult | None = None
+
+    def latent(self, theta: np.ndarray) -> LatentPrior:
+        """Prior moments of the latent values, given the law."""
+        o, (kernel, _) = self.observations, self.prior.slices[0]
+        K, dK = self._kernel.matrix_and_gradient(theta[kernel])
+        conditioning = self.prior.conditioned(self.prior.Sigmas(theta)[0])
+        assert conditioning is not None
+        between = K[np.ix_(o.point, o.point)] + self.prior.mean_variance
+        mean = np.sum((o.totals @ conditioning.D)[o.point] * self._indicator, axis=1)
+        return LatentPrior(mean, conditioning.covariance[np.ix_(o.task, o.task)] * between, between, dK, conditioning)
+
+    def infer(self, theta: np.ndarray) -> SiteResult:
+        """Sites at theta, with the engine's own fallback and warnings, from a cold start."""
+        latent = self.latent(theta)
+        return self.engine.infer(latent.mean, latent.cov, self._likelihood(theta))
+
+    def _likelihood(self, theta: np.ndarray) -> UnitFreeLikelihood:
+        return self.observations.with_noise(self.prior.noise.variances(theta[self.prior.noise_slice]))
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient with respect to theta."""
+        latent, likelihood = self.latent(theta), self._likelihood(theta)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SumGPWarning)
+            result = self.engine.infer(latent.mean, latent.cov, likelihood, self._last)
+        if result.engine is not self.engine:
+            self._last = None
+            raise NumericalError(result.status)
+        self._last = result
+        return result.evidence, self._gradient(theta, latent, likelihood, result)
+
+    def _gradient(
+        self, theta: np.ndarray, latent: LatentPrior, likelihood: UnitFreeLikelihood, result: SiteResult
+    ) -> np.ndarray:
+        o, prior, Z = self.observations, self.prior, self._indicator
+        by = self.engine.gradient(latent.mean, latent.cov, likelihood, result)
+        (kernel, task), Sigma = prior.slices[0], latent.conditioning.covariance
+        weighted = by.prior_cov * Sigma[np.ix_(o.task, o.task)]
+        place = np.eye(len(o.x))[o.point]
+        gradient = np.empty(prior.n_parameters)
+        gradient[kernel] = np.tensordot(latent.dK, place.T @ weighted @ place, axes=([1, 2], [0, 1]))
+        by_Sigma = Z.T @ (by.prior_cov * latent.K) @ Z
+        by_total = o.totals[o.point].T @ (by.prior_mean[:, None] * Z)
+        gradient[task] = prior.tasks[0].pull_back(theta[task], latent.conditioning.pull_back(by_Sigma, by_total))
+        parameters = theta[prior.noise_slice]
+        if len(parameters):
+            by_log = Z.T @ np.where(o.virtual, 0.0, by.log_noise)
+            gradient[prior.noise_slice] = prior.noise.pull_back(parameters, 0.5 * by_log / prior.noise.variances(parameters))
+        return gradient

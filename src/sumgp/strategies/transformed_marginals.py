@@ -1,0 +1,169 @@
+"""Distribution of an output f whose transform f' = h(f) is Gaussian (appendix B.7), with its branch as uncertain as it is.
+
+f' ~ N(m, s^2) is folded back into the image of h where it leaves it; the branch is that of the auxiliary output
+f_aux ~ N(a, r^2). Where the branch is certain, the ends of an interval are the back-transformed ends of that of f';
+where f' leaves the image at a branch point of a square and either sign is possible, the interval is
+[-sqrt(hi), sqrt(hi)].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtr
+
+from sumgp.likelihoods.quadrature import standard_normal
+from sumgp.transforms import Transform
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One branch of h per point: its number, interval [lo, hi], probability and direction of h, each (n,)."""
+
+    number: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+    share: np.ndarray
+    rising: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class OutputMarginal:
+    """Marginals of one output at n points, in its own units. Without branches ``aux_mean`` and ``aux_sd`` are not used."""
+
+    transform: Transform
+    mean: np.ndarray  # (n,) of f'
+    sd: np.ndarray
+    aux_mean: np.ndarray
+    aux_sd: np.ndarray
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The branch of the auxiliary mean and its neighbours."""
+        h = self.transform
+        if h.monotone:
+            lo, hi = h.domain
+            number = h.branch_of(np.full(len(self.mean), 0.5 * (max(lo, -1e3) + min(hi, 1e3))))
+            return (self._piece(number, np.full(len(self.mean), lo), np.full(len(self.mean), hi), np.ones(len(self.mean))),)
+        number = h.branch_of(self.aux_mean)
+        lo, hi = self._intervals(number)
+        shares, ends = [], []
+        for step in (-1, 0, 1):
+            exists = np.isfinite(lo) & (lo > h.domain[0]) if step < 0 else np.isfinite(hi) & (hi < h.domain[1])
+            exists = exists | (step == 0)
+            low, high = self._intervals(np.where(exists, number + step, number))
+            share = ndtr((high - self.aux_mean) / self.aux_sd) - ndtr((low - self.aux_mean) / self.aux_sd)
+            shares.append(np.where(exists, share, 0.0))
+            ends.append((np.where(exists, number + step, number), low, high))
+        total = np.sum(shares, axis=0)
+        return tuple(self._piece(*end, share / total) for end, share in zip(ends, shares, strict=True))
+
+    def _intervals(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        lo, hi = np.empty(len(number)), np.empty(len(number))
+        for value in np.unique(number):
+            lo[number == value], hi[number == value] = self.transform.branch_interval(int(value))
+        return lo, hi
+
+    def _piece(self, number: np.ndarray, lo: np.ndarray, hi: np.ndarray, share: np.ndarray) -> Piece:
+        left, right = _inner_points(lo, hi)
+        return Piece(number, lo, hi, share, self.transform.value(right) > self.transform.value(left))
+
+    def central(self, value: np.ndarray) -> np.ndarray:
+        """The output on the branch of the auxiliary mean whose transform is ``value`` (..., n)."""
+        return self.transform.inverse(value, self.transform.branch_of(self.aux_mean))
+
+    def cdf(self, f: np.ndarray) -> np.ndarray:
+        """P(output < f), f (..., n)."""
+        total = np.zeros(np.shape(f))
+        for piece in self.pieces:
+            with np.errstate(all="ignore"):
+                below = self._folded_cdf(self.transform.value(f))
+            part = np.where(piece.rising, below, 1.0 - below)
+            part = np.where(f <= piece.lo, 0.0, np.where(f >= piece.hi, 1.0, part))
+            total = total + piece.share * part
+        return total
+
+    def density(self, f: np.ndarray) -> np.ndarray:
+        """Density at f (..., n): the derivative of ``cdf``."""
+        with np.errstate(all="ignore"):
+            value, slope = self.transform.value(f), np.abs(self.transform.derivative(f))
+            within = slope * self._folded_density(value)
+        total = np.zeros(np.shape(f))
+        for piece in self.pieces:
+            total = total + np.where((f > piece.lo) & (f < piece.hi), piece.share * within, 0.0)
+        return total
+
+    def _mirrors(self, value: np.ndarray) -> list[np.ndarray]:
+        return [2.0 * edge - value for edge in self.transform.image if np.isfinite(edge)]
+
+    def _phi(self, value: np.ndarray | float) -> np.ndarray:
+        return ndtr((value - self.mean) / self.sd)
+
+    def _raw_cdf(self, value: np.ndarray | float) -> np.ndarray:
+        lo, hi = self.transform.image
+        result = self._phi(value)
+        if np.isfinite(lo):
+            result = result - self._phi(2.0 * lo - value)
+        if np.isfinite(hi):
+            result = result + 1.0 - self._phi(2.0 * hi - value)
+        return result
+
+    @cached_property
+    def _raw_ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The folded distribution function at the ends of the image, before it is normalised."""
+        lo, hi = self.transform.image
+        bottom = self._raw_cdf(lo) if np.isfinite(lo) else np.zeros(len(self.mean))
+        top = self._raw_cdf(hi) if np.isfinite(hi) else np.ones(len(self.mean))
+        return bottom, top
+
+    def _folded_cdf(self, value: np.ndarray) -> np.ndarray:
+        bottom, top = self._raw_ends
+        return np.clip((self._raw_cdf(np.clip(value, *self.transform.image)) - bottom) / (top - bottom), 0.0, 1.0)
+
+    def _folded_density(self, value: np.ndarray) -> np.ndarray:
+        bottom, top = self._raw_ends
+        total = sum(np.exp(-0.5 * ((v - self.mean) / self.sd) ** 2) for v in [value, *self._mirrors(value)])
+        return total / (self.sd * np.sqrt(2.0 * np.pi) * (top - bottom))
+
+    def spread(self, centre: np.ndarray) -> np.ndarray:
+        """(n,) root mean square distance of the output from ``centre`` (n,)."""
+        z, weights = standard_normal(24)
+        lo, hi = self.transform.image
+        value = self.mean + self.sd * z[:, None]
+        if np.isfinite(lo):
+            value = lo + np.abs(value - lo)
+        if np.isfinite(hi):
+            value = hi - np.abs(hi - value)
+        total = np.zeros(len(self.mean))
+        for piece in self.pieces:
+            squares = (self.transform.inverse(value, piece.number) - centre) ** 2
+            total = total + piece.share * (weights @ squares)
+        return np.sqrt(total)
+
+
+def _inner_points(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two points inside each interval, in ascending order."""
+    left = np.where(np.isfinite(lo), lo, np.where(np.isfinite(hi), hi - 3.0, -1.0))
+    right = np.where(np.isfinite(hi), hi, left + 3.0)
+    return left + (right - left) / 3.0, left + (right - left) / 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class SkewedMarginals:
+    """Marginals of all T outputs at n points, in unit-free outputs: (f - shift) / scale."""
+
+    outputs: tuple[OutputMarginal, ...]
+    shift: np.ndarray  # (T,)
+    scale: np.ndarray  # (T,)
+
+    def cdf(self, values: np.ndarray) -> np.ndarray:
+        """Probabilities (..., n, T) of outputs below ``values``."""
+        f = self.shift + self.scale * values
+        return np.stack([m.cdf(f[..., t]) for t, m in enumerate(self.outputs)], axis=-1)
+
+    def density(self, values: np.ndarray) -> np.ndarray:
+        """Densities (..., n, T) at ``values``."""
+        f = self.shift + self.scale * values
+        return np.stack([s * m.density(f[..., t]) for t, (m, s) in enumerate(zip(self.outputs, self.scale, strict=True))], axis=-1)
