@@ -63,8 +63,8 @@ def dense_law(
     variance: np.ndarray,
     residual: Callable[[np.ndarray], np.ndarray],
     jacobian: Callable[[np.ndarray], np.ndarray],
-    law_variance: float,
-    steps: int = 60,
+    law_variance: float | np.ndarray,
+    steps: int = 30,
 ) -> tuple[DensePosterior, float]:
     """Iterated linearisation with dense matrices, no annealing; also the last step."""
     found = dense_posterior(prior, t, y, variance, t)
@@ -72,10 +72,10 @@ def dense_law(
     for _ in range(steps):
         J, g = jacobian(f), residual(f)
         target = np.einsum("irt,it->ir", J, f) - g
-        found = dense_posterior(prior, t, y, variance, t, (J, target, np.full(g.shape, law_variance)))
+        found = dense_posterior(prior, t, y, variance, t, (J, target, np.broadcast_to(law_variance, g.shape)))
         step = float(np.abs(found.mean - f).max())
         f = found.mean
-        if step < 1e-11:
+        if step < 1e-9:
             break
     return found, step
 

@@ -2,7 +2,8 @@
 
 from sumgp.solvers.markov import MarkovPosterior, MarkovPrior, markov_prior, predict, sample, smooth
 from sumgp.solvers.markov_evidence import MarkovEvidence, evidence
-from sumgp.solvers.markov_law import LawSmooth, PointLaw, law_smooth, project
+from sumgp.solvers.markov_law import LawSmooth, law_smooth
+from sumgp.solvers.pointlaw import PointLaw, project
 from sumgp.solvers.statespace import MaternTerm
 from sumgp.solvers.timeseries import TimeSeries, time_series, with_rows, with_times
 

@@ -24,7 +24,7 @@ from sumgp.errors import NumericalError
 from sumgp.solvers.smallmatrices import symmetric, transposed, whiten
 
 MATCH = 1e-11  # lanes that agree on the covariance at their border to this part of the variances need no correction
-TOLERABLE = 1e-6  # where round-off stops the correction: still good enough, in the same unit
+TOLERABLE = 1e-5  # where round-off stops the correction: still good enough, in the same unit
 
 
 @dataclass(frozen=True)

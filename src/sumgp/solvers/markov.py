@@ -57,14 +57,15 @@ class MeanPosterior:
     """Posterior of the constant mean: ``estimate`` (T,), ``covariance`` (T, T) and the chain's part in it.
 
     ``precision`` (T, T) = 1^T C^-1 1 and ``score`` (T,) = 1^T C_total^-1 (y - prior mean) with C the covariance of the data
-    at a known mean and C_total the same with an unknown one. ``centre`` (T,) is what was subtracted from the data.
+    at a known mean and C_total the same with an unknown one. ``standard`` (T,) is u in estimate = prior mean + R u with
+    R R^T the prior covariance.
     """
 
     estimate: np.ndarray
     covariance: np.ndarray
     precision: np.ndarray
     score: np.ndarray
-    centre: np.ndarray
+    standard: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def _mean_posterior(prior: MarkovPrior, centre: np.ndarray, quadratic: np.ndarra
     T = len(centre)
     if _known(prior):
         nothing = np.zeros((T, T))
-        return MeanPosterior(prior.mean, nothing, nothing, np.zeros(T), centre), -0.5 * float(quadratic[0, 0])
+        return MeanPosterior(prior.mean, nothing, nothing, np.zeros(T), np.zeros(T)), -0.5 * float(quadratic[0, 0])
     linear, precision = quadratic[1:, 0], quadratic[1:, 1:]
     half = root(prior.mean_covariance[None])[0].T
     offset = prior.mean - centre
@@ -181,7 +182,7 @@ def _mean_posterior(prior: MarkovPrior, centre: np.ndarray, quadratic: np.ndarra
     covariance = symmetric(half @ np.linalg.solve(inner, half.T))
     exponent = quadratic[0, 0] + 2.0 * linear @ shift + shift @ precision @ shift + u @ u
     value = -0.5 * float(exponent) - 0.5 * float(np.linalg.slogdet(inner)[1])
-    return MeanPosterior(centre + shift, covariance, precision, -(linear + precision @ shift), centre), value
+    return MeanPosterior(centre + shift, covariance, precision, -(linear + precision @ shift), u), value
 
 
 def predict(posterior: MarkovPosterior, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

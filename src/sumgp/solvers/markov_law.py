@@ -7,16 +7,16 @@ satisfies alpha = B^T (rho - B f) for its whitened rows; so the prior's energy i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from sumgp.errors import NumericalError
 from sumgp.solvers.chain_means import residuals
 from sumgp.solvers.markov import MarkovPosterior, MarkovPrior, posterior, refactorise, smooth
+from sumgp.solvers.pointlaw import PointLaw, project
 from sumgp.solvers.timeseries import TimeSeries, with_rows
-
-PointFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 LEVELS = (1.0, 1e-1, 1e-2, 1e-3, 1e-6, 1e-9)
 CORRECTIONS = 3  # re-projections with the same factor
@@ -24,37 +24,16 @@ LEVEL_STEPS = 6
 COARSE = 0.1  # a step of so many posterior sds ends a level that is not the last
 SHORTEST = 1e-3
 ROUND_OFF = 1e-15  # of the prior variance: a law's variance below it is not seen beside the first prediction
-
-
-@dataclass(frozen=True)
-class PointLaw:
-    """``residual(f, x)`` (n, R) = 0 with ``jacobian(f, x)`` (n, R, T), at inputs ``x`` (n, ...), imposed where ``active``.
-
-    ``active`` (n, R) is None where every row holds everywhere.
-    """
-
-    residual: PointFunction
-    jacobian: PointFunction
-    x: np.ndarray
-    active: np.ndarray | None = None
-
-    def values(self, f: np.ndarray) -> np.ndarray:
-        """(n, R) residuals, zero where a row is not imposed."""
-        values = self.residual(f, self.x)
-        return values if self.active is None else np.where(self.active, values, 0.0)
-
-    def slopes(self, f: np.ndarray) -> np.ndarray:
-        """(n, R, T) derivatives, zero where a row is not imposed."""
-        slopes = self.jacobian(f, self.x)
-        return slopes if self.active is None else np.where(self.active[:, :, None], slopes, 0.0)
+UNMET = 1e-3  # of a row's own uncertainty: a violation that counts as such
 
 
 @dataclass(frozen=True)
 class LawSmooth:
     """f given data and law: ``mean`` (N, T) on the law, ``covariance`` (N, T, T) within it, at the points as given.
 
-    ``linearised`` is the posterior of the last linearisation, for predictions elsewhere; ``status`` is "converged",
-    "step limit" or "stalled" (no step improves); ``violation`` (N, R) what is left of the law.
+    ``linearised`` is the posterior of the last linearisation, for predictions elsewhere; ``violation`` (N, R) what is
+    left of the law. ``status`` is "converged", "step limit", "stalled" (no step improves), "round-off at law variance ..."
+    or "law not met near t = ...".
     """
 
     mean: np.ndarray
@@ -66,11 +45,25 @@ class LawSmooth:
 
 
 @dataclass(frozen=True)
-class _Iterate:
-    """A point f (n, T) of the search, its alpha (n, T), the law's residuals there and the merit."""
+class _Point:
+    """f (n, T) with alpha = K^-1 (f - mean) (n, T), its constant mean (T,) and that in standard units u (T,)."""
 
     f: np.ndarray
     alpha: np.ndarray
+    mean: np.ndarray
+    u: np.ndarray
+
+    def towards(self, other: _Point, length: float) -> _Point:
+        """The point at ``length`` of the way to another; all parts are linear in each other."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return _Point(*(a + length * (b - a) for a, b in pairs))
+
+
+@dataclass(frozen=True)
+class _Iterate:
+    """A point of the search, the law's residuals (n, R) there and the merit."""
+
+    point: _Point
     g: np.ndarray
     merit: float
 
@@ -83,13 +76,14 @@ class _Search:
     law: PointLaw
     variance: np.ndarray
 
-    def at(self, f: np.ndarray, alpha: np.ndarray) -> _Iterate:
-        """The iterate with its merit, infinite outside the law's domain."""
-        g = self.law.values(f)
+    def at(self, point: _Point) -> _Iterate:
+        """The iterate with its merit, infinite where the law cannot be evaluated."""
+        g = self.law.values(point.f)
         series = self.free.series
-        misfit = series.observed - np.einsum("igt,it->ig", series.rows, f)
-        energy = np.sum(alpha * (f - self.free.prior.mean)) + np.sum(misfit**2) + np.sum(g**2 / self.variance)
-        return _Iterate(f, alpha, g, 0.5 * float(energy) if np.isfinite(energy) else np.inf)
+        misfit = series.observed - np.einsum("igt,it->ig", series.rows, point.f)
+        energy = np.sum(point.alpha * (point.f - point.mean)) + np.sum(point.u**2)
+        merit = 0.5 * float(energy + np.sum(misfit**2) + np.sum(g**2 / self.variance))
+        return _Iterate(point, g, merit if np.isfinite(merit) else np.inf)
 
 
 def law_smooth(
@@ -103,48 +97,64 @@ def law_smooth(
     """Condition on data and law; ``law`` is given at the series' distinct times, in their order.
 
     ``levels`` are the law's variances relative to what one measurement leaves uncertain, ``tolerance`` is the last step
-    relative to the posterior sd without law.
+    relative to the posterior sd without law. The law must have values and slopes wherever the search may go: outside its
+    domain give it a continuation.
     """
     free = smooth(prior, series)
     sd = np.sqrt(np.maximum(np.einsum("itt->it", free.time_covariance), np.finfo(float).tiny))
-    f, alpha, steps, status, last = free.time_mean, _alpha(free), 0, "converged", free
+    point, steps, status, last = _point(free), 0, "step limit", free
     for level in levels:
         final = level == levels[-1]
-        search = _Search(free, law, _variance(level, law.slopes(f), free))
-        iterate = search.at(f, alpha)
+        search = _Search(free, law, _variance(level, law.slopes(point.f), free))
         allowed = max_steps - steps if final else min(LEVEL_STEPS, max_steps - steps)
-        iterate, last, used, status = _descend(search, iterate, sd, tolerance if final else COARSE, allowed)
-        f, alpha, steps = iterate.f, iterate.alpha, steps + used
-    projected = project(f, free.time_covariance, law)
-    place = series.place
-    return LawSmooth(projected[place], last.covariance, last, status, steps, law.values(projected)[place])
+        try:
+            found = _descend(search, search.at(point), last, sd, tolerance if final else COARSE, allowed)
+        except NumericalError:
+            if last is free:
+                raise
+            status = f"round-off at law variance {level:g}"
+            break
+        point, last, used, status = found
+        steps += used
+    projected = project(point.f, free.time_covariance, law)
+    violation = law.values(projected)
+    unmet = np.abs(violation) > UNMET * np.sqrt(_variance(1.0, law.slopes(projected), free))
+    if unmet.any():
+        status = f"law not met near t = {series.times[np.argmax(unmet.any(axis=1))]:.6g}"
+    return LawSmooth(projected[series.place], last.covariance, last, status, steps, violation[series.place])
 
 
 def _descend(
-    search: _Search, iterate: _Iterate, sd: np.ndarray, limit: float, allowed: int
-) -> tuple[_Iterate, MarkovPosterior, int, str]:
-    """Steps at one law variance until one is below ``limit`` sds: the last iterate and linearisation, count and status.
+    search: _Search, iterate: _Iterate, last: MarkovPosterior, sd: np.ndarray, limit: float, allowed: int
+) -> tuple[_Point, MarkovPosterior, int, str]:
+    """Steps at one law variance until one is below ``limit`` sds: the last point and linearisation, count and status.
 
     Near the end the merit is round-off of very large numbers; there a step is taken if it is at most half the last.
     """
     before = 0.0
     for step in range(1, allowed + 1):
         aim, last = _aim(search, iterate)
-        change = float(np.max(np.abs(aim.f - iterate.f) / sd))
+        change = _change(iterate, aim, sd)
         moved = aim if change <= 0.5 * before else _line_search(search, iterate, aim)
         if moved is None:
-            return iterate, last, step, "converged" if change <= limit else "stalled"
-        before = float(np.max(np.abs(moved.f - iterate.f) / sd))
+            return iterate.point, last, step, "converged" if change <= limit else "stalled"
+        before = _change(iterate, moved, sd)
         iterate = moved
         if before <= limit:
-            return iterate, last, step, "converged"
-    return iterate, last, allowed, "step limit"
+            return iterate.point, last, step, "converged"
+    return iterate.point, last, allowed, "step limit"
 
 
-def _alpha(solved: MarkovPosterior) -> np.ndarray:
-    """(n, T) K^-1 (f - mean) = B^T (rho - B f) at the smoothed mean f: what the observations pull at it with."""
+def _change(first: _Iterate, second: _Iterate, sd: np.ndarray) -> float:
+    """Largest move in posterior sds."""
+    return float(np.max(np.abs(second.point.f - first.point.f) / sd))
+
+
+def _point(solved: MarkovPosterior) -> _Point:
+    """A smoothed mean with its alpha = B^T (rho - B f): what the observations pull at it with."""
     left = solved.factor.chain.lanes.collect(residuals(solved.factor, solved.solution))[:, :, 0]
-    return np.einsum("igt,ig->it", solved.series.rows, left)
+    alpha = np.einsum("igt,ig->it", solved.series.rows, left)
+    return _Point(solved.time_mean, alpha, solved.constant.estimate, solved.constant.standard)
 
 
 def _variance(level: float, J: np.ndarray, free: MarkovPosterior) -> np.ndarray:
@@ -171,20 +181,21 @@ def _aim(search: _Search, iterate: _Iterate) -> tuple[_Iterate, MarkovPosterior]
     A full step along a curved law leaves it by the square of the step, which the merit would refuse (Maratos effect);
     solving again with the same factor and the residual found there brings it back.
     """
-    free, J = search.free, search.law.slopes(iterate.f)
+    free, J = search.free, search.law.slopes(iterate.point.f)
 
-    def series_at(f: np.ndarray, g: np.ndarray) -> TimeSeries:
-        return with_rows(free.series, J, np.einsum("irt,it->ir", J, f) - g, search.variance)
+    def series_at(where: _Iterate) -> TimeSeries:
+        target = np.einsum("irt,it->ir", J, where.point.f) - where.g
+        return with_rows(free.series, J, target, search.variance)
 
-    series = series_at(iterate.f, iterate.g)
+    series = series_at(iterate)
     factor = refactorise(free, series)
     solved = posterior(free.prior, series, free.space, factor)
-    best = search.at(solved.time_mean, _alpha(solved))
+    best = search.at(_point(solved))
     for _ in range(CORRECTIONS):
         if best.merit <= iterate.merit or not np.all(np.isfinite(best.g)):
             break
-        trial = posterior(free.prior, series_at(best.f, best.g), free.space, factor)
-        found = search.at(trial.time_mean, _alpha(trial))
+        trial = posterior(free.prior, series_at(best), free.space, factor)
+        found = search.at(_point(trial))
         if not found.merit < best.merit:
             break
         solved, best = trial, found
@@ -198,31 +209,8 @@ def _line_search(search: _Search, start: _Iterate, aim: _Iterate) -> _Iterate | 
         return aim
     length = 0.5
     while length > SHORTEST:
-        f, alpha = start.f + length * (aim.f - start.f), start.alpha + length * (aim.alpha - start.alpha)
-        trial = search.at(f, alpha)
+        trial = search.at(start.point.towards(aim.point, length))
         if trial.merit <= bar:
             return trial
         length *= 0.5
     return None
-
-
-def project(f: np.ndarray, covariance: np.ndarray, law: PointLaw, steps: int = 8) -> np.ndarray:
-    """(n, T) points on the law, each the nearest to f (n, T) in the metric of its covariance (n, T, T).
-
-    f_{k+1} = f + P J^T (J P J^T)^+ (J (f_k - f) - g(f_k)) for the first steps, then Newton's method down to round-off;
-    a point keeps its place where a step would not come closer to the law.
-    """
-    found, g = f, law.values(f)
-    for step in range(steps):
-        J = law.slopes(found)
-        target = -g
-        origin = found
-        if step < steps // 2:
-            origin, target = f, target + np.einsum("irt,it->ir", J, found - f)
-        cross = np.einsum("itu,iru->itr", covariance, J)
-        inverse = np.linalg.pinv(np.einsum("irt,its->irs", J, cross), rcond=1e-12, hermitian=True)
-        trial = origin + np.einsum("itr,irs,is->it", cross, inverse, target)
-        value = law.values(trial)
-        closer = np.sum(value**2, axis=1) < np.sum(g**2, axis=1)
-        found, g = np.where(closer[:, None], trial, found), np.where(closer[:, None], value, g)
-    return found

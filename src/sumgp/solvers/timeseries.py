@@ -31,6 +31,11 @@ class TimeSeries:
         """Number of outputs T."""
         return self.rows.shape[2]
 
+    @property
+    def first(self) -> np.ndarray:
+        """(n,) index of the first given point at each distinct time."""
+        return np.unique(self.place, return_index=True)[1]
+
 
 def time_series(times: np.ndarray, values: np.ndarray, variance: np.ndarray) -> TimeSeries:
     """Merge N points at ``times`` (N,) with ``values`` (N, T), NaN = not measured, and noise ``variance`` (T,) or (N, T).
