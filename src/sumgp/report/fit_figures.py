@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from sumgp.report.fit_study import LEVEL, FitStudy
 from sumgp.report.picture import Picture
@@ -29,10 +31,20 @@ def fit_pictures(found: FitStudy) -> list[Picture]:
     sketches = [("outputs", outputs, draw_outputs)]
     if found.violation is not None:
         sketches.append(("law", law, draw_law))
-    return [
-        Picture(name, "fit", caption, as_svg(partial(draw, found), LIGHT), as_svg(partial(draw, found), DARK))
-        for name, caption, draw in sketches
-    ]
+    pictures = []
+    for name, caption, draw in sketches:
+        light = as_svg(partial(draw, found), LIGHT)
+        pictures.append(Picture(name, "fit", caption, light, in_dark(light)))
+    return pictures
+
+
+def in_dark(light: bytes) -> bytes:
+    """The same figure in the dark theme: drawing again would take most of the report's time."""
+    pairs = zip(
+        (LIGHT.ink, LIGHT.faint, LIGHT.panel, *LIGHT.cycle), (DARK.ink, DARK.faint, DARK.panel, *DARK.cycle), strict=True
+    )
+    named = {old.encode(): new.encode() for old, new in pairs}
+    return re.sub(b"|".join(named), lambda found: named[found[0]], light)
 
 
 def draw_outputs(found: FitStudy, theme: Theme) -> Figure:
@@ -40,8 +52,8 @@ def draw_outputs(found: FitStudy, theme: Theme) -> Figure:
     T = min(len(found.outputs), MOST_PANELS)
     columns = 1 if T <= 3 else 2
     rows = -(-T // columns)
-    figure = Figure(figsize=(8.6, 0.8 + 2.0 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, sharex=True, squeeze=False).ravel()
+    figure = _figure(2.0 * rows, 2)
+    axes = figure.subplots(rows, columns, sharex=True, squeeze=False, gridspec_kw={"hspace": 0.12, "wspace": 0.22}).ravel()
     for t in range(T):
         _draw_output(axes[t], found, t, theme)
     for axis in axes[T:]:
@@ -50,7 +62,16 @@ def draw_outputs(found: FitStudy, theme: Theme) -> Figure:
         axis.set_xlabel(found.posterior.data.input_names[0])
         axis.tick_params(labelbottom=True)
     handles = {label: handle for axis in axes[:T] for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=3)
+    figure.legend(handles.values(), handles.keys(), loc="upper center", ncols=3)
+    return figure
+
+
+def _figure(height: float, legend_lines: int) -> Figure:
+    """A figure with ``height`` inches of panels; fixed margins, since finding the best ones takes as long as drawing."""
+    left, right, bottom, top = 0.85, 0.15, 0.5, 0.2 + 0.19 * legend_lines
+    width, total = 8.6, bottom + height + top
+    figure = Figure(figsize=(width, total))
+    figure.subplots_adjust(left / width, bottom / total, 1.0 - right / width, 1.0 - top / total)
     return figure
 
 
@@ -88,12 +109,13 @@ def _draw_output(axis: Axes, found: FitStudy, t: int, theme: Theme) -> None:
             label="not measured",
         )
     axis.set_ylabel(found.outputs[t])
+    axis.yaxis.set_label_coords(-0.075, 0.5)
     axis.margins(x=0.02)
 
 
 def draw_law(found: FitStudy, theme: Theme) -> Figure:
     """|g| at raw rows, without the law and with it; the largest law where there are several."""
-    figure = Figure(figsize=(8.6, 3.0), layout="constrained")
+    figure = _figure(2.3, 1)
     axis = figure.subplots()
     posterior, law = found.posterior, found.model.law_
     assert law is not None
@@ -117,7 +139,10 @@ def draw_law(found: FitStudy, theme: Theme) -> Figure:
     own = np.maximum(np.abs(posterior.residual()).max(axis=1), SMALLEST)
     axis.plot(x, own[order], color=theme.cycle[0], label="with the law")
     axis.set_yscale("log")
+    # Powers written as plain numbers: typesetting exponents takes longer than the rest of the figure.
+    axis.yaxis.set_major_formatter(lambda value, position: f"{value:.0e}")
+    axis.yaxis.set_minor_formatter(NullFormatter())
     axis.set_ylabel("|left − right side|")
     axis.set_xlabel(data.input_names[0])
-    figure.legend(loc="outside upper center", ncols=3)
+    figure.legend(loc="upper center", ncols=3)
     return figure

@@ -63,8 +63,8 @@ def _law(found: FitStudy) -> Iterator[Advice]:
         yield Advice(
             False,
             f"Rows that were left out are predicted {ratio - 1.0:.0%} worse with the law than without it.",
-            "Check the law, its constants and their units; let it hold only up to an error (noise= of a constraint object); or "
-            "use the strategy Projected, which only moves each prediction onto the law.",
+            "Check the law, its constants and their units; let it hold only up to an error (noise= of a constraint object); "
+            "or use the strategy Projected, which only moves each prediction onto the law.",
         )
     elif ratio < 1.0 - CLEARLY:
         yield Advice(True, f"Rows that were left out are predicted {1.0 - ratio:.0%} better with the law than without it.")
@@ -90,8 +90,8 @@ def _prior(found: FitStudy) -> Iterator[Advice]:
                 False,
                 f"The lengthscale along {name} ({size:.3g}) is shorter than the distance between rows: between them the "
                 "fit knows little.",
-                "Measure more densely, or give a kernel with a longer lengthscale if you know that the outputs vary slowly with "
-                f"{name}.",
+                "Measure more densely, or give a kernel with a longer lengthscale if you know that the outputs vary slowly "
+                f"with {name}.",
             )
         elif size > FLAT * float(np.ptp(values)):
             yield Advice(True, f"Along {name} the outputs are almost straight lines: the lengthscale is {size:.3g}.")
@@ -102,8 +102,8 @@ def _prior(found: FitStudy) -> Iterator[Advice]:
             False,
             f"Too few left-out measurements of {', '.join(low)} lie inside their 95 % intervals ({np.nanmin(inside):.0%}): "
             "the prior does not fit these data.",
-            "Look for outliers; try another kernel (--kernel matern52 for rougher curves); check that the law's constants are "
-            "right.",
+            "Look for outliers; try another kernel (--kernel matern52 for rougher curves); check that the law's constants "
+            "are right.",
         )
 
 
@@ -118,8 +118,8 @@ def _intervals(found: FitStudy) -> Iterator[Advice]:
                 False,
                 f"The intervals of {name} are wide: a standard deviation of {sd:.3g} where the data spread by {own:.3g}; "
                 f"{reason}.",
-                "Measure more rows, state the noise if you know it (--noise), or add a law that ties this output to better known "
-                "ones.",
+                "Measure more rows, state the noise if you know it (--noise), or add a law that ties this output to "
+                "better known ones.",
             )
 
 
