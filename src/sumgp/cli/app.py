@@ -90,9 +90,22 @@ def _reason(error: BaseException) -> str:
 def _failed(reason: str, code: int, debug: bool) -> int:
     if debug:
         traceback.print_exc()
-    one_line = " ".join(reason.split())
-    Console(stderr=True, soft_wrap=True).print(f"error: {one_line}", markup=False, highlight=False, style="bold red")
+    text = f"error: {one_line(reason)}"
+    Console(stderr=True, soft_wrap=True).print(text, markup=False, highlight=False, style="bold red")
     return code
+
+
+def one_line(reason: str) -> str:
+    """The reason on one line; a formula with a mark below it becomes the formula and the mark's place.
+
+    >>> one_line("z: unknown name" + chr(10) + "    a + z = 1" + chr(10) + "        ^")
+    "z: unknown name (in 'a + z = 1', character 5)"
+    """
+    lines = reason.splitlines()
+    if len(lines) == 3 and set(lines[2].strip()) == {"^"}:
+        indent = len(lines[1]) - len(lines[1].lstrip())
+        return f"{lines[0]} (in {lines[1].strip()!r}, character {lines[2].index('^') - indent + 1})"
+    return " ".join(reason.split())
 
 
 if __name__ == "__main__":

@@ -143,7 +143,8 @@ def load(path: str | PathLike[str], constraint: Any = None, constants: Any = Non
         _try_out(model)
     except SENSELESS as error:
         if isinstance(error, SumGPError):
-            raise type(error)(f"{path}: {error}") from error
+            # Errors in formulas have a second line that points at the place.
+            raise type(error)(f"{path}: {' '.join(str(error).split())}") from error
         raise DataError(f"{path}: its parts do not fit together ({type(error).__name__}); the file is damaged") from error
     return model
 
