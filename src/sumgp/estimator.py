@@ -21,6 +21,7 @@ from sumgp.prediction import Posterior
 from sumgp.priors import read_noise
 from sumgp.priors.kernels import leaves, prepare_kernel
 from sumgp.strategies import Conditioned, Fitted, Linearized, Strategy, Unconstrained
+from sumgp.strategies.feasible import check_law
 from sumgp.strategies.law_setup import complete_scaling, typical_rows
 from sumgp.strategies.problem import FitProblem
 
@@ -111,7 +112,10 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         problem, law = self._problem(X, Y, progress or (lambda stage: None))
         strategy = self.strategy if self.strategy is not None else default_strategy(law)
         if law is None and not isinstance(strategy, Unconstrained):
-            raise ConstraintError(f"strategy: {type(strategy).__name__}() needs a law, got constraint=None; give one or use Unconstrained()")
+            name = type(strategy).__name__
+            raise ConstraintError(f"strategy: {name}() needs a law, got constraint=None; give one or use Unconstrained()")
+        if law is not None and not isinstance(strategy, Unconstrained):
+            check_law(law, problem.data, problem.scaling)
         threads = 1 if problem.y.size <= SMALL_BLAS else None
         with threadpool_limits(limits=threads, user_api="blas"):
             fitted = strategy.fit(problem)
@@ -122,8 +126,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
 
     def _problem(self, X: Any, Y: Any, progress: Callable[[str], None]) -> tuple[FitProblem, Law | None]:
         """Validate everything and bring it into unit-free form."""
-        if self.uncertainty not in ("integrated", "plug-in"):
-            raise DataError(worded("uncertainty", "'integrated' or 'plug-in'", repr(self.uncertainty), "choose one of them"))
+        self._check_choices()
         extra = self._extra_columns()
         x, input_names = read_inputs(X, self.inputs, extra)
         y, output_names = read_outputs(Y, self.outputs, len(x))
@@ -153,6 +156,19 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             solver=self.solver,
         )
         return problem, law
+
+    def _check_choices(self) -> None:
+        """Refuse arguments that are none of the choices, before any work is done."""
+        if self.uncertainty not in ("integrated", "plug-in"):
+            raise DataError(worded("uncertainty", "'integrated' or 'plug-in'", repr(self.uncertainty), "choose one of them"))
+        if self.strategy is not None and not isinstance(self.strategy, Strategy):
+            raise DataError(worded("strategy", "a strategy object or None", repr(self.strategy), "e.g. Linearized()"))
+        if isinstance(self.solver, (str, type)):
+            raise DataError(worded("solver", "a solver object or None", repr(self.solver), "e.g. Dense()"))
+        for name, value in (("rank", self.rank), ("restarts", self.restarts), ("random_state", self.random_state)):
+            optional = value is None and name != "restarts"
+            if not optional and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0):
+                raise DataError(worded(name, "a whole number of zero or more", repr(value), "correct it or leave the default"))
 
     def _keep(self, problem: FitProblem, law: Law | None, strategy: Strategy, fitted: Fitted) -> None:
         self.law_ = law

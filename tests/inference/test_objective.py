@@ -11,16 +11,12 @@ from sumgp.inference.objective import REFUSED, Objective
 from sumgp.solvers.dense import DenseEvidence
 
 
-r = small_prior(T=2)
-    x, y = some_data(T=2, N=12)
-    return Objective(prior, DenseEvidence(prior, x, y))
-
-
 def test_objective_is_minus_evidence_minus_prior_with_its_gradient() -> None:
-    target = objective()
-    theta = some_theta(target.prior)
+    prior = small_prior(T=2)
+    target = Objective(prior, DenseEvidence(prior, *some_data(T=2, N=12)))
+    theta = some_theta(prior)
     value, _ = target(theta)
-    assert value == pytest.approx(-target.evidence(theta)[0] - target.prior.log_prior(theta)[0])
+    assert value == pytest.approx(-target.evidence(theta)[0] - prior.log_prior(theta)[0])
     assert_gradient(target, theta)
 
 

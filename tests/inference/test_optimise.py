@@ -87,3 +87,18 @@ def test_collapsed_lengthscales_are_passed_over_for_a_sound_maximum() -> None:
 
 def test_a_run_that_is_cut_short_says_so() -> None:
     assert maximise(objective(), restarts=0, max_steps=1).status == "step limit"
+
+
+def test_a_refused_trial_does_not_end_the_search() -> None:
+    """A wall next to the start: the first steps beyond it fail, the maximum lies before it."""
+    prior = small_prior(T=1)
+    centre = prior.start() + np.array([0.6, 0.4, 0.4])
+
+    def evidence(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        if theta[0] > centre[0] + 0.3:
+            raise NumericalError("no factor")
+        return -500.0 * float(np.sum((theta - centre) ** 2)), -1000.0 * (theta - centre)
+
+    found = maximise(Objective(prior, evidence), restarts=0)
+    assert found.status == "converged"
+    np.testing.assert_allclose(found.theta, centre, atol=2e-3)

@@ -83,11 +83,26 @@ def maximise(
 
 def _attempt(objective: Objective, start: np.ndarray, max_steps: int) -> Attempt:
     prior = objective.prior
-    result = minimize(
-        objective, start, jac=True, method="L-BFGS-B", bounds=prior.bounds(),
-        options={"maxiter": max_steps, "ftol": 1e-9, "gtol": 1e-4, "maxcor": 20},
-    )
-    theta, value = np.asarray(result.x), float(result.fun)
+    first, slope = objective(start)
+    if first >= REFUSED:
+        return Attempt(start, first, 0, "failed Cholesky factor")
+    # Within a box L-BFGS-B tries the whole gradient as its first step, up to the corners: divided by its size it is one
+    # of length one. Refused points get a value just above the worst, since one of 1e25 would end the line search.
+    size = max(1.0, float(np.max(np.abs(slope))))
+    worst = first
+
+    def scaled(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal worst
+        value, gradient = objective(theta)
+        if value >= REFUSED:
+            return (worst + 10.0 * size) / size, gradient
+        worst = max(worst, value)
+        return value / size, gradient / size
+
+    options = {"maxiter": max_steps, "ftol": 1e-9 / size, "gtol": 1e-4 / size, "maxcor": 20}
+    result = minimize(scaled, start, jac=True, method="L-BFGS-B", bounds=prior.bounds(), options=options)
+    theta = np.asarray(result.x)
+    value, gradient = objective(theta)
     if value >= REFUSED:
         return Attempt(theta, value, int(result.nit), "failed Cholesky factor")
     centre = np.array([p.centre for priors in prior.kernel_priors for p in priors])
@@ -95,7 +110,6 @@ def _attempt(objective: Objective, start: np.ndarray, max_steps: int) -> Attempt
     mask = np.concatenate([prior.lengthscales()[k] for k, _ in prior.slices])
     if np.any(lengths[mask] < centre[mask] + np.log(SPIKES)):
         return Attempt(theta, value, int(result.nit), "lengthscale collapsed")
-    gradient = objective(theta)[1]
     low, high = np.array(prior.bounds()).T
     free = (theta > low + 1e-9) & (theta < high - 1e-9)
     still = not free.any() or float(np.max(np.abs(gradient[free]))) < 0.05 * max(1.0, abs(value) * 1e-3)

@@ -73,8 +73,14 @@ def make_unit_free(law: Law, shift: np.ndarray, scale: np.ndarray, u: np.ndarray
     size = np.maximum(np.abs(shift), scale)
     relaxed = law.relaxed(size)
     f = shift + scale * u
+    active = relaxed.active(x)
     with np.errstate(all="ignore"):
-        slope = np.sqrt(np.mean(np.sum((relaxed.jacobian(f, x) * scale) ** 2, axis=2), axis=0))
-        fallback = np.max(relaxed.magnitude(f, x), axis=0)
-    row_scale = np.where(np.isfinite(slope) & (slope > 0), slope, np.where(np.isfinite(fallback) & (fallback > 0), fallback, 1.0))
+        squares = np.sum((relaxed.jacobian(f, x) * scale) ** 2, axis=2)
+        magnitude = relaxed.magnitude(f, x)
+    # Only inputs at which a row holds say how large it is.
+    count = np.maximum(active.sum(axis=0), 1)
+    slope = np.sqrt(np.sum(np.where(active, squares, 0.0), axis=0) / count)
+    fallback = np.max(np.where(active, magnitude, 0.0), axis=0, initial=0.0)
+    usable = np.isfinite(slope) & (slope > 0)
+    row_scale = np.where(usable, slope, np.where(np.isfinite(fallback) & (fallback > 0), fallback, 1.0))
     return UnitFreeLaw(relaxed, shift, scale, row_scale)

@@ -22,14 +22,16 @@ class Kronecker:
     """Two eigendecompositions: complete data, one kernel term, O(N^3 + T^3)."""
 
 
-def choose_evidence(solver: object, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> DenseEvidence | KroneckerEvidence:
+def choose_evidence(
+    solver: object, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray
+) -> DenseEvidence | KroneckerEvidence:
     """Evidence by the solver asked for; by itself Kronecker wherever it is exact and measured to be faster."""
     exact = fits_kronecker(prior, y)
     if isinstance(solver, Kronecker):
         if not exact:
             raise DataError(
-                "solver: Kronecker() needs complete data, one kernel term and an unknown noise per output, which is not "
-                "the case here; use Dense() or leave solver=None"
+                "solver: Kronecker() needs complete data, one kernel term, an unknown noise per output and a strategy that "
+                "keeps this form (Conditioned, Unconstrained), which is not the case here; use Dense() or leave solver=None"
             )
         return KroneckerEvidence(prior, x, y)
     if solver is None and exact and y.size >= 40 and y.shape[1] >= 2:

@@ -57,9 +57,16 @@ class MeanOffset:
 
     totals: Callable[[np.ndarray], np.ndarray]  # law inputs -> (n, R) unit-free right sides
     D: np.ndarray  # (R, T)
+    F: np.ndarray  # (H, T) rows that hold exactly
+    exact: np.ndarray  # (H,) their positions among all rows
 
     def __call__(self, x_law: np.ndarray) -> np.ndarray:
         return self.totals(x_law) @ self.D
+
+    def onto_law(self, mean: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+        """Take back what round-off has moved a mean (n, T) off the law: weights are huge where noise is tiny."""
+        missed = self.totals(x_law)[:, self.exact] - mean @ self.F.T
+        return mean + missed @ np.linalg.pinv(self.F).T
 
 
 @dataclass(frozen=True)
@@ -67,13 +74,14 @@ class FeatureMap:
     """G(x) for all columns: outputs, then unknown constants, then errors of soft laws."""
 
     terms: tuple[TermFeatures, ...]
-    offset: Callable[[np.ndarray], np.ndarray] | None  # law inputs in the user's units -> (n, C)
+    offset: MeanOffset | None
     n_columns: int
 
     def design(self, x: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         """G (n, C, weights) and the features of each term."""
         phis = [term.phi(x) for term in self.terms]
-        parts = [np.einsum("nr,cq->ncqr", phi, t.B).reshape(len(x), self.n_columns, -1) for phi, t in zip(phis, self.terms, strict=True)]
+        shape = (len(x), self.n_columns, -1)
+        parts = [np.einsum("nr,cq->ncqr", phi, t.B).reshape(shape) for phi, t in zip(phis, self.terms, strict=True)]
         return np.concatenate(parts, axis=2), phis
 
     def left_over(self, x: np.ndarray, phis: list[np.ndarray]) -> np.ndarray:
@@ -96,8 +104,10 @@ def build_features(
     conditioning = prior.conditioned(Sigma)
     offset = None
     if conditioning is not None:
+        assert totals is not None and prior.law is not None
+        exact = np.flatnonzero(prior.law.noise == 0)
         Sigma = conditioning.covariance
-        offset = MeanOffset(totals, conditioning.D)  # type: ignore[arg-type]
+        offset = MeanOffset(totals, conditioning.D, prior.law.F[exact], exact)
     roots = [symmetric_root(Sigma), *(symmetric_root(S) for S in hyper.Sigmas[1:])]
     T, U, Q = prior.n_outputs, len(prior.unknown), len(prior.soft)
     terms = []
@@ -138,11 +148,13 @@ class WeightPosterior:
         G, phis = self.features.design(x)
         mean = G @ self.mean
         if self.features.offset is not None:
-            mean = mean + self.features.offset(x_law)
+            mean = self.features.offset.onto_law(mean + self.features.offset(x_law), x_law)
         return mean, G @ self.root, self.features.left_over(x, phis), phis
 
 
-def condition_on_data(prior: MultitaskPrior, theta: np.ndarray, features: FeatureMap, x: np.ndarray, x_law: np.ndarray, y: np.ndarray) -> WeightPosterior:
+def condition_on_data(
+    prior: MultitaskPrior, theta: np.ndarray, features: FeatureMap, x: np.ndarray, x_law: np.ndarray, y: np.ndarray
+) -> WeightPosterior:
     """Weights given the measured entries of y (N, T): precision I + G^T R^-1 G."""
     G, _ = features.design(x)
     T = y.shape[1]

@@ -8,13 +8,14 @@ import numpy as np
 
 from sumgp.constraints.law import SumLaw
 from sumgp.data import Data, Scaling
-from sumgp.errors import ConstraintError
+from sumgp.errors import ConstraintError, DataError
 from sumgp.priors.multitask import MultitaskPrior, TaskLaw
-from sumgp.solvers.choice import choose_evidence
+from sumgp.solvers.choice import Kronecker, choose_evidence
 from sumgp.solvers.joint import JointEvidence
 from sumgp.solvers.weights import build_features, condition_on_data
 from sumgp.strategies.base import Fitted, Strategy
 from sumgp.strategies.component import Component
+from sumgp.strategies.feasible import independent_rows
 from sumgp.strategies.law_engine import LawEngine
 from sumgp.strategies.law_setup import LawSetup, set_up_law
 from sumgp.strategies.mixture import fit_candidates, mix
@@ -47,7 +48,7 @@ class Conditioned(Strategy):
 
     def _on_tasks(self, problem: FitProblem, law: SumLaw) -> Fitted:
         """Algorithm 3: constant F, S constant or varying, one separable term."""
-        F, noise, keep = independent_rows(law, problem.data)
+        F, noise, keep = independent_rows(law, problem.data, problem.scaling)
         unit_F, size, shift = unit_free_rows(F, problem.scaling)
         right_sides = RightSides(law, tuple(keep), shift, size)
         task_law = TaskLaw(unit_F, noise / size, right_sides(problem.data.x))
@@ -68,8 +69,12 @@ class Conditioned(Strategy):
 
     def _on_joint(self, problem: FitProblem, law: SumLaw) -> Fitted:
         """Algorithm 2: F(x), several terms, unknown totals, laws on part of the inputs."""
+        if isinstance(problem.solver, Kronecker):
+            raise DataError(
+                "solver: Kronecker() cannot hold a law with varying coefficients, several kernel terms, unknown totals or "
+                "where=; use Dense() or leave solver=None"
+            )
         setup = set_up_law(law, problem.data, problem.scaling, 1.0)
-        check_feasible(law, problem.data)
         priors = problem.priors("task", unknown=setup.unknown, soft=setup.law.soft_variances)
         rows, totals = _linear_rows(setup, problem.data)
         fitted = fit_candidates(problem, priors, lambda p: JointEvidence(p, problem.x, problem.y, rows, totals))
@@ -103,52 +108,6 @@ def unit_free_rows(F: np.ndarray, scaling: Scaling) -> tuple[np.ndarray, np.ndar
     scaled = F * scaling.y_scale
     size = np.linalg.norm(scaled, axis=1)
     return scaled / size[:, None], size, F @ scaling.y_shift
-
-
-def independent_rows(law: SumLaw, data: Data) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """Rows of F that are not combinations of earlier ones; a combination with another total is an error."""
-    F, noise = law.as_matrix(), law.noise
-    S = law.S(data.x)
-    size = np.linalg.norm(F, axis=1)
-    keep: list[int] = []
-    for row in range(len(F)):
-        exact = [k for k in keep if noise[k] == 0]
-        if noise[row] > 0 or not exact:
-            keep.append(row)
-            continue
-        basis = F[exact] / size[exact, None]
-        weights, *_ = np.linalg.lstsq(basis.T, F[row] / size[row], rcond=None)
-        if np.linalg.norm(basis.T @ weights - F[row] / size[row]) > 1e-10:
-            keep.append(row)
-            continue
-        implied = S[:, exact] / size[exact] @ weights * size[row]
-        tolerance = 1e-8 * np.maximum(np.abs(S[:, row]), np.abs(S[:, exact]).max(axis=1)) + 1e-300
-        if np.any(np.abs(implied - S[:, row]) > tolerance):
-            others = ", ".join(repr(law.labels[k]) for k, w in zip(exact, weights, strict=True) if abs(w) > 1e-12)
-            raise ConstraintError(
-                f"constraint: the law {law.labels[row]!r} contradicts {others}: together they cannot be met; correct a total or remove one"
-            )
-    return F[keep], noise[keep], keep
-
-
-def check_feasible(law: SumLaw, data: Data) -> None:
-    """Every training row must have outputs that meet F(x) f = S(x)."""
-    if np.any(law.noise > 0):
-        return
-    C = law.n_columns
-    F = law.jacobian(np.zeros((len(data.x), C)), data.x)
-    S = -law.residual(np.zeros((len(data.x), C)), data.x)
-    active = law.active(data.x)
-    for i in range(len(data.x)):
-        rows, right = F[i][active[i]], S[i][active[i]]
-        if not len(rows):
-            continue
-        solution, *_ = np.linalg.lstsq(rows, right, rcond=None)
-        size = np.abs(right).max() + np.abs(rows @ solution).max()
-        if size > 0 and np.abs(rows @ solution - right).max() > 1e-8 * size:
-            raise ConstraintError(
-                f"constraint: no outputs meet the law at x = {data.x[i].tolist()} (row {i}); correct F or S there, or limit the law with where="
-            )
 
 
 def _is_closed(problem: FitProblem, law: TaskLaw) -> bool:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
+import numpy as np
+
+from sumgp.errors import SumGPWarning
+from sumgp.inference.unitfree import UnitFreeLaw
 from sumgp.solvers.choice import choose_evidence
 from sumgp.strategies.base import Fitted, Strategy
+from sumgp.strategies.component import Component
 from sumgp.strategies.law_engine import LawEngine
 from sumgp.strategies.law_setup import set_up_law
 from sumgp.strategies.mixture import fit_candidates, mix
 from sumgp.strategies.problem import FitProblem
+
+UNMET = 1e-6  # scaled residual of a projected point above which the law counts as not met
 
 
 @dataclass(frozen=True)
@@ -25,4 +33,22 @@ class Projected(Strategy):
         fitted = fit_candidates(problem, priors, lambda p: choose_evidence(problem.solver, p, problem.x, problem.y))
         engine = LawEngine(problem, setup)
         components, weights, report = mix(problem, fitted, lambda p, t: engine.component(p, t, 0.0), None, self.draws)
-        return Fitted(components, weights, setup.law, {"status": report["hyperparameter_status"], **report})
+        status = report["hyperparameter_status"]
+        unmet = _unmet_near(setup.law, problem, components[int(np.argmax(weights))])
+        if unmet is not None:
+            status = f"law infeasible near x = {unmet}"
+            warnings.warn(
+                f"the law was imposed with status: {status}; check the law and its constants there, "
+                "or allow an error with noise= on the law",
+                SumGPWarning,
+                stacklevel=2,
+            )
+        return Fitted(components, weights, setup.law, {**report, "status": status})
+
+
+def _unmet_near(law: UnitFreeLaw, problem: FitProblem, component: Component) -> str | None:
+    """The training input at which the projected mean misses the law most, or None where it is met everywhere."""
+    mean, _ = component.marginals(problem.x, problem.data.x)
+    missed = np.max(np.abs(law.residual(mean, problem.data.x)), axis=1)
+    worst = int(np.argmax(missed))
+    return np.array2string(problem.data.x[worst], precision=4) if missed[worst] > UNMET else None
