@@ -203,7 +203,8 @@ def deep(d: dict) -> None:
 
 CHANGES = [
     set_version, set_format, drop_data, other_class, other_kernel, bad_lengthscale, field_too_many, wrong_type, wrong_array,
-    no_such_array, negative_array, other_law, code_as_law, other_outputs, no_components, report_missing, not_a_strategy, deep,
+    no_such_array, negative_array, other_law, code_as_law, other_outputs, no_components, report_missing, not_a_strategy,
+    deep,
 ]  # fmt: skip
 
 

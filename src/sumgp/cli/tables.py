@@ -71,24 +71,40 @@ def number_columns(frame: pd.DataFrame, names: Sequence[str], source: str, decim
 
 
 def _numbers(column: pd.Series, name: str, source: str, decimal: str) -> np.ndarray:
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        values = column.to_numpy(dtype=float, na_value=np.nan)
+        return _finite(values, name, source)
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
         raise DataError(
             worded(source, f"numbers in column {name!r}", str(column.dtype), "convert it, e.g. to seconds since the start")
         )
-    values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
-    wrong = np.flatnonzero(np.isnan(values) & column.notna().to_numpy())
-    if len(wrong):
-        word = str(column.iloc[wrong[0]])
-        remedy = "correct it; leave the cell empty if it was not measured"
-        if decimal == "." and _is_number(word.replace(",", ".")):
-            remedy = "it looks like a decimal comma: add --decimal ,"
-        raise DataError(worded(source, f"numbers in column {name!r}", f"{word[:40]!r} in row {wrong[0] + 1}", remedy))
+    values = np.full(len(column), np.nan)
+    for row in np.flatnonzero(column.notna().to_numpy()):
+        word = str(column.iloc[row]).strip()
+        try:
+            values[row] = _as_float(word, decimal)
+        except ValueError as error:
+            remedy = "correct it; leave the cell empty if it was not measured"
+            if decimal == "." and _is_number(word.replace(",", ".")):
+                remedy = "it looks like a decimal comma: add --decimal ,"
+            text = worded(source, f"numbers in column {name!r}", f"{word[:40]!r} in row {row + 1}", remedy)
+            raise DataError(text) from error
+    return _finite(values, name, source)
+
+
+def _finite(values: np.ndarray, name: str, source: str) -> np.ndarray:
     if np.any(np.isinf(values)):
         row = int(np.flatnonzero(np.isinf(values))[0])
-        raise DataError(
-            worded(source, f"finite numbers in column {name!r}", f"infinity in row {row + 1}", "leave the cell empty")
-        )
+        got = f"infinity in row {row + 1}"
+        raise DataError(worded(source, f"finite numbers in column {name!r}", got, "leave the cell empty"))
     return values
+
+
+def _as_float(word: str, decimal: str) -> float:
+    """The number a word stands for; ValueError where it is none, or is written as Python code would (1_000)."""
+    if "_" in word or (decimal != "." and "." in word):
+        raise ValueError(word)
+    return float(word.replace(decimal, "."))
 
 
 def _is_number(word: str) -> bool:
@@ -138,16 +154,16 @@ def _read_text(path: Path, reading: Reading) -> pd.DataFrame:
         with warnings.catch_warnings():
             # Rows longer than the header would lose their last cells with no more than a warning.
             warnings.simplefilter("error", pd.errors.ParserWarning)
+            # Cells stay text here: the numbers are read exactly, and only from columns that are used.
             frame = pd.read_csv(
                 path,
                 sep=separator,
-                decimal=reading.decimal,
+                dtype=str,
                 encoding="utf-8-sig",
                 index_col=False,
                 keep_default_na=False,
                 na_values=MISSING,
                 skipinitialspace=True,
-                float_precision="round_trip",
             )
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, csv.Error) as error:
         raise DataError(
