@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.dense_markov import dense_law, dense_posterior, random_covariance, random_problem
+from support.dense_markov import covariance, dense_law, dense_posterior, random_covariance, random_problem
 
 from sumgp.solvers import (
     MarkovPrior,
@@ -20,6 +20,7 @@ from sumgp.solvers import (
     smooth,
     time_series,
 )
+from sumgp.solvers.markov_law import _aim, _line_search, _point, _Search
 
 
 def circle(f: np.ndarray) -> np.ndarray:
@@ -63,6 +64,43 @@ def test_nonlinear_law_equals_dense(nu: float, rng: np.random.Generator) -> None
     assert np.abs(found.violation).max() < 1e-15
     free = smooth(prior, series)
     assert np.abs(found.mean - free.mean).max() > 0.02
+
+
+@pytest.mark.parametrize("spread", [0.0, 2.0])
+def test_merit_is_the_energy_of_the_dense_problem(spread: float, rng: np.random.Generator) -> None:
+    """(f - m)^T K^-1 (f - m) / 2 + misfit + law, at a smoothed mean and half way between two of them."""
+    t, _, y, _ = oscillator(rng, 40, 8.0)
+    prior = markov_prior([MaternTerm(0.5, 3.0, random_covariance(rng, 2))], rng.normal(size=2), spread * np.eye(2))
+    series = time_series(t, y, np.full(2, 0.01))
+    free = smooth(prior, series)
+    search = _Search(free, circle_law(series), np.full((40, 1), 0.05))
+    start = search.at(_point(free))
+    aim, _ = _aim(search, start)
+    K = covariance(prior, t, t)
+    for iterate in (start, aim, search.at(start.point.towards(aim.point, 0.5))):
+        f = iterate.point.f
+        offset = (f - prior.mean).ravel()
+        misfit = np.nansum((y - f) ** 2) / 0.01 + np.sum(circle(f) ** 2) / 0.05
+        assert iterate.merit == pytest.approx(0.5 * (offset @ np.linalg.solve(K, offset) + misfit), rel=1e-9)
+
+
+def test_line_search_never_raises_the_merit(rng: np.random.Generator) -> None:
+    t, _, y, prior = oscillator(rng, 40, 8.0)
+    series = time_series(t, y, np.full(2, 0.01))
+    free = smooth(prior, series)
+    search = _Search(free, circle_law(series), np.full((40, 1), 1e-4))
+    start = search.at(_point(free))
+    aim, _ = _aim(search, start)
+    assert aim.merit < start.merit
+    far = search.at(start.point.towards(aim.point, 30.0))
+    assert far.merit > start.merit
+    found = _line_search(search, start, far)
+    assert found is not None
+    assert found.merit <= start.merit
+    lowest = aim
+    for _ in range(8):
+        lowest, _ = _aim(search, lowest)
+    assert _line_search(search, lowest, start) is None
 
 
 def test_laws_that_determine_an_output_never_measured(rng: np.random.Generator) -> None:
@@ -134,12 +172,12 @@ def test_prediction_between_law_points(rng: np.random.Generator) -> None:
     series = time_series(t, y, np.full(2, 0.01))
     found = law_smooth(prior, series, circle_law(series))
     new = rng.uniform(1.0, 19.0, 200)
-    mean, covariance = predict(found.linearised, new)
+    mean, spread = predict(found.linearised, new)
     free, _ = predict(smooth(prior, series), new)
     assert np.abs(circle(mean)).max() < 0.05 * np.abs(circle(free)).max()
     truth = np.stack([np.cos(new), -np.sin(new)], axis=1)
     assert np.sqrt(np.mean((mean - truth) ** 2)) < 0.8 * np.sqrt(np.mean((free - truth) ** 2))
-    on_law = project(mean, covariance, PointLaw(lambda f, x: circle(f), lambda f, x: circle_slope(f), new))
+    on_law = project(mean, spread, PointLaw(lambda f, x: circle(f), lambda f, x: circle_slope(f), new))
     assert np.abs(circle(on_law)).max() < 1e-15
 
 
@@ -162,6 +200,17 @@ def test_an_impossible_law_is_said_to_be_unmet(rng: np.random.Generator) -> None
     found = law_smooth(prior, series, law)
     assert found.status.startswith("law not met near t = ")
     assert np.abs(found.violation).max() > 0.5
+
+
+def test_noise_of_a_millionth_of_the_prior(rng: np.random.Generator) -> None:
+    """1e-9 of its variance would be below round-off of the prior's: the law's variance has a floor."""
+    t, truth, y, prior = oscillator(rng, 100, 6.0, noise=1e-6)
+    series = time_series(t, y, np.full(2, 1e-12))
+    found = law_smooth(prior, series, circle_law(series))
+    assert found.status == "converged"
+    assert np.abs(found.violation).max() < 1e-15
+    free = smooth(prior, series).mean
+    assert np.sqrt(np.mean((found.mean - truth) ** 2)) < np.sqrt(np.mean((free - truth) ** 2))
 
 
 def test_a_step_limit_is_reported(rng: np.random.Generator) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg.lapack import dpstrf
 
 from sumgp.errors import NumericalError
-from sumgp.solvers.smallmatrices import symmetric, transposed, whiten
+from sumgp.solvers.smallmatrices import REMEDY, symmetric, transposed, whiten
 
 MATCH = 1e-11  # lanes that agree on the covariance at their border to this part of the variances need no correction
 TOLERABLE = 1e-5  # where round-off stops the correction: still good enough, in the same unit
@@ -102,8 +102,7 @@ def factorise(chain: Chain) -> Factor:
         starts = _matched(starts, mismatch, forward.lane_closed)
     if not size <= TOLERABLE:
         raise NumericalError(
-            f"covariances of neighbouring stretches of time differ by {size:.1e} of the variances; a noise or law variance "
-            "is too small beside the prior: increase it (1e-9 of the measurements' variance works)"
+            f"covariances of neighbouring stretches of time differ by {size:.1e} of the variances; {REMEDY}"
         )
     return _adjoint(forward)
 
@@ -198,7 +197,13 @@ def _conditioned(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     half = np.zeros_like(first)
     half[:rank, pivots - 1] = np.triu(factor)[:rank]
     half *= scale
-    return half.T @ np.linalg.solve(np.eye(len(first)) + half @ second @ half.T, half)
+    inner = np.eye(len(first)) + half @ second @ half.T
+    try:
+        return half.T @ np.linalg.solve(inner, half)
+    except np.linalg.LinAlgError as error:
+        raise NumericalError(
+            f"the information of a stretch of time is beyond round-off beside the prior; {REMEDY}"
+        ) from error
 
 
 def _filter(chain: Chain, starts: np.ndarray) -> tuple[Factor, np.ndarray]:

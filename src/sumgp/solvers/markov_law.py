@@ -19,11 +19,11 @@ from sumgp.solvers.pointlaw import PointLaw, project
 from sumgp.solvers.timeseries import TimeSeries, with_rows
 
 LEVELS = (1.0, 1e-1, 1e-2, 1e-3, 1e-6, 1e-9)
-CORRECTIONS = 3  # re-projections with the same factor
 LEVEL_STEPS = 6
 COARSE = 0.1  # a step of so many posterior sds ends a level that is not the last
 SHORTEST = 1e-3
 ROUND_OFF = 1e-15  # of the prior variance: a law's variance below it is not seen beside the first prediction
+SMALLEST = 1e-5  # of the prior sd: steps are not measured against anything smaller, or round-off would seem to move f
 UNMET = 1e-3  # of a row's own uncertainty: a violation that counts as such
 
 
@@ -101,7 +101,7 @@ def law_smooth(
     domain give it a continuation.
     """
     free = smooth(prior, series)
-    sd = np.sqrt(np.maximum(np.einsum("itt->it", free.time_covariance), np.finfo(float).tiny))
+    sd = np.sqrt(np.maximum(np.einsum("itt->it", free.time_covariance), SMALLEST**2 * _prior_covariance(prior).diagonal()))
     point, steps, status, last = _point(free), 0, "step limit", free
     for level in levels:
         final = level == levels[-1]
@@ -170,36 +170,22 @@ def _variance(level: float, J: np.ndarray, free: MarkovPosterior) -> np.ndarray:
     own = np.einsum("irt,itu,iru->ir", J, free.time_covariance, J)
     reference = np.maximum(own, crowding * np.einsum("irt,t->ir", J**2, noise))
     typical = reference.mean(axis=0)
-    prior = sum(term.covariance for term in free.prior.terms) + free.prior.mean_covariance
-    floor = ROUND_OFF * np.einsum("irt,tu,iru->ir", J, prior, J)
+    floor = ROUND_OFF * np.einsum("irt,tu,iru->ir", J, _prior_covariance(free.prior), J)
     return np.maximum(level * np.maximum(reference, np.where(typical > 0, 1e-4 * typical, 1.0)), floor)
 
 
+def _prior_covariance(prior: MarkovPrior) -> np.ndarray:
+    """(T, T) covariance of f at any one time."""
+    return np.sum([term.covariance for term in prior.terms], axis=0) + prior.mean_covariance
+
+
 def _aim(search: _Search, iterate: _Iterate) -> tuple[_Iterate, MarkovPosterior]:
-    """The Gauss-Newton step with second-order corrections, and the posterior of this linearisation.
-
-    A full step along a curved law leaves it by the square of the step, which the merit would refuse (Maratos effect);
-    solving again with the same factor and the residual found there brings it back.
-    """
+    """The full Gauss-Newton step: the posterior given J f = J f_k - g(f_k), the law linearised at the iterate."""
     free, J = search.free, search.law.slopes(iterate.point.f)
-
-    def series_at(where: _Iterate) -> TimeSeries:
-        target = np.einsum("irt,it->ir", J, where.point.f) - where.g
-        return with_rows(free.series, J, target, search.variance)
-
-    series = series_at(iterate)
-    factor = refactorise(free, series)
-    solved = posterior(free.prior, series, free.space, factor)
-    best = search.at(_point(solved))
-    for _ in range(CORRECTIONS):
-        if best.merit <= iterate.merit or not np.all(np.isfinite(best.g)):
-            break
-        trial = posterior(free.prior, series_at(best), free.space, factor)
-        found = search.at(_point(trial))
-        if not found.merit < best.merit:
-            break
-        solved, best = trial, found
-    return best, solved
+    target = np.einsum("irt,it->ir", J, iterate.point.f) - iterate.g
+    series = with_rows(free.series, J, target, search.variance)
+    solved = posterior(free.prior, series, free.space, refactorise(free, series))
+    return search.at(_point(solved)), solved
 
 
 def _line_search(search: _Search, start: _Iterate, aim: _Iterate) -> _Iterate | None:

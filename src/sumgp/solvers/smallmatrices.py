@@ -10,6 +10,10 @@ import numpy as np
 
 from sumgp.errors import NumericalError
 
+REMEDY = (
+    "a noise or law variance is too small beside the prior: increase it (a law variance of 1e-9 of the measurements' works)"
+)
+
 
 def root(matrices: np.ndarray) -> np.ndarray:
     """(n, D, D) upper triangular R with R^T R = M for positive semidefinite M (n, D, D).
@@ -40,10 +44,7 @@ def whiten(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndar
     work[:, size:] = right.transpose(1, 2, 0)
     for k in range(size):
         if not work[k, k].min(initial=1.0) > 0.0:
-            raise NumericalError(
-                "a covariance lost its definiteness to round-off; a noise or law variance is too small beside the prior: "
-                "increase it (1e-9 of the measurements' variance works)"
-            )
+            raise NumericalError(f"a covariance lost its definiteness to round-off; {REMEDY}")
         work[k, k:] /= np.sqrt(work[k, k])
         for row in range(k + 1, size):
             work[row, row:] -= work[k, row] * work[k, row:]
