@@ -1,0 +1,52 @@
+"""Every example runs and prints what the tutorials say; the notebook runs; every option in the pages exists."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "examples"
+RECORDER = runpy.run_path(str(EXAMPLES / "record_outputs.py"), run_name="recorder")
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+
+
+@pytest.mark.parametrize("name", RECORDER["NAMES"])
+def test_example_prints_what_is_recorded(name: str) -> None:
+    recorded = (EXAMPLES / "outputs" / f"{name}.txt").read_text(encoding="utf-8")
+    assert RECORDER["printed"](name) == recorded, "run python examples/record_outputs.py if the change is meant"
+
+
+def test_every_tutorial_shows_its_whole_example() -> None:
+    for page in (ROOT / "docs" / "tutorials").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        sections = re.findall(rf'--8<-- "examples/{page.stem}\.py:(\w+)"', text)
+        script = (EXAMPLES / f"{page.stem}.py").read_text(encoding="utf-8")
+        assert sections == re.findall(r"\[start:(\w+)\]", script), page
+        assert f'--8<-- "examples/outputs/{page.stem}.txt"' in text
+
+
+def test_notebook_runs() -> None:
+    notebook = nbformat.read(EXAMPLES / "oscillator.ipynb", as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells), "the notebook is kept without outputs"
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(EXAMPLES)}}).execute()
+    printed = [o for cell in notebook.cells if cell.cell_type == "code" for o in cell.outputs]
+    assert any("image/png" in o.get("data", {}) for o in printed)
+    assert any("law keeps" in o.get("text", "") for o in printed)
+
+
+def test_options_in_the_pages_exist() -> None:
+    from sumgp.cli import check, fit, predict, reproduce
+
+    sources = "".join(Path(module.__file__ or "").read_text(encoding="utf-8") for module in (check, fit, predict, reproduce))
+    known = set(re.findall(r"--[a-z-]+", sources)) | {"--debug"}
+    known |= {f"--{name.replace('_', '-')}" for name in re.findall(r"^    (\w+): Annotated", sources, flags=re.MULTILINE)}
+    for page in [*PAGES, ROOT / "README.md"]:
+        text = re.sub(r'--8<-- "[^"]*"', "", page.read_text(encoding="utf-8"))
+        used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+        assert used <= known, (page, used - known)
