@@ -136,7 +136,8 @@ def prepare(strategy: Transformed, problem: FitProblem, law: SumLaw, guide: Comp
     plain = isinstance(strategy.inference, Gaussian)
     noise = noise_of_transforms(problem, tasks, reference) if plain else noise_of_outputs(problem, tasks)
     observations = observe(problem, tasks, noise, switches, reference, strategy.datum == "transformed" or plain)
-    single = [kernels for kernels in problem.candidates if len(kernels) == 1]
+    # The law on the task covariance needs one separable term: of a sum of terms only the first is taken.
+    single = [kernels[:1] for kernels in problem.candidates]
     priors = tuple(task_prior(problem, tasks, noise.model, kernels, observations.totals) for kernels in single)
     return Model(tasks, noise, switches, observations, priors)
 
