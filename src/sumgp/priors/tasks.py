@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from sumgp.linalg import symmetric_exponential
+from sumgp.linalg import SymmetricExponential, symmetric_exponential
 
 FLOOR = 1e-4  # of an output's variance: keeps Sigma_t regular, without which a law can hurt
-AMPLITUDE_SD = 1.5
+AMPLITUDE_SD = 3.0
 CORRELATION_SD = 1.5
 
 
@@ -76,6 +76,18 @@ class FullTask(TaskCovariance):
     def _above(self) -> tuple[np.ndarray, ...]:
         return np.triu_indices(self.n_outputs, 1)
 
+    @cached_property
+    def _memory(self) -> dict[bytes, SymmetricExponential]:
+        return {}
+
+    def _exponential(self, parameters: np.ndarray) -> SymmetricExponential:
+        """expm(S); the last one is kept, since value and gradient are asked for in turn."""
+        key = parameters[self.n_outputs :].tobytes()
+        if key not in self._memory:
+            self._memory.clear()
+            self._memory[key] = symmetric_exponential(self._symmetric(parameters))
+        return self._memory[key]
+
     def _symmetric(self, parameters: np.ndarray) -> np.ndarray:
         S = np.zeros((self.n_outputs, self.n_outputs))
         S[self._above] = parameters[self.n_outputs :]
@@ -83,12 +95,12 @@ class FullTask(TaskCovariance):
 
     def covariance(self, parameters: np.ndarray) -> np.ndarray:
         d = np.exp(parameters[: self.n_outputs])
-        E = symmetric_exponential(self._symmetric(parameters)).value
+        E = self._exponential(parameters).value
         return d[:, None] * E * d + FLOOR * np.eye(self.n_outputs)
 
     def pull_back(self, parameters: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         d = np.exp(parameters[: self.n_outputs])
-        exponential = symmetric_exponential(self._symmetric(parameters))
+        exponential = self._exponential(parameters)
         scaled = d[:, None] * gradient * d
         amplitudes = 2.0 * np.sum(scaled * exponential.value, axis=1)
         correlations = 2.0 * exponential.pull_back(scaled)[self._above]

@@ -12,6 +12,10 @@ from sumgp.solvers.dense import DenseEvidence
 from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker
 
 
+KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions
+KRONECKER_ENTRIES = 100
+
+
 @dataclass(frozen=True)
 class Dense:
     """One Cholesky factor of all measured entries: any data, O((N T)^3)."""
@@ -34,6 +38,6 @@ def choose_evidence(
                 "keeps this form (Conditioned, Unconstrained), which is not the case here; use Dense() or leave solver=None"
             )
         return KroneckerEvidence(prior, x, y)
-    if solver is None and exact and y.size >= 40 and y.shape[1] >= 2:
+    if solver is None and exact and y.shape[1] >= KRONECKER_OUTPUTS and y.size >= KRONECKER_ENTRIES:
         return KroneckerEvidence(prior, x, y)
     return DenseEvidence(prior, x, y)

@@ -19,6 +19,9 @@ from sumgp.priors.noise import NoiseModel
 from sumgp.priors.tasks import FullTask, LowRankTask, TaskCovariance
 
 
+MANY_PARAMETERS = 25  # above this further starts cost more than they find
+
+
 @dataclass(frozen=True)
 class FitProblem:
     """Data and choices of one fit. ``x`` and ``y`` are unit-free, ``data`` is in the user's units."""
@@ -81,7 +84,8 @@ class FitProblem:
     def maximise(self, objective: Objective, what: str) -> MapEstimate:
         """Maximum a posteriori hyperparameters, announced to the progress display."""
         self.progress(f"hyperparameters: {what}")
-        return maximise(objective, self.restarts, self.random_state)
+        restarts = self.restarts if objective.prior.n_parameters <= MANY_PARAMETERS else min(self.restarts, 1)
+        return maximise(objective, restarts, self.random_state)
 
 
 def kernel_name(prior: MultitaskPrior) -> str:
