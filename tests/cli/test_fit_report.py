@@ -1,0 +1,180 @@
+"""Numbers and words of a fit's report: scores by a second way, advice that follows from the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sumgp
+from sumgp.report.fit_figures import fit_pictures, in_dark
+from sumgp.report.fit_page import number, render_fit
+from sumgp.report.fit_scores import law_violation, leave_one_out, lengthscales, noise_sds
+from sumgp.report.fit_study import FitStudy, caught, study
+from sumgp.report.fit_words import advice
+from sumgp.report.style import DARK, LIGHT
+
+
+def data(rows: int = 9, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+    x = np.linspace(0.0, 5.0, rows)
+    Y = np.column_stack([np.sin(x), 1.0 - np.sin(x)]) + noise * np.random.default_rng(1).standard_normal((rows, 2))
+    Y[3, 0] = Y[6, 1] = np.nan
+    return x, Y
+
+
+def fitted(law: str | None, x: np.ndarray, Y: np.ndarray, **settings) -> sumgp.ConstrainedGP:
+    return sumgp.ConstrainedGP(law, outputs=["a", "b"], inputs=["x"], **{"uncertainty": "plug-in", **settings}).fit(x, Y)
+
+
+def studied(gp: sumgp.ConstrainedGP, told: tuple[str, ...] = ()) -> FitStudy:
+    return study(gp, np.linspace(0.0, 5.0, 30)[:, None], told, lambda stage: None)
+
+
+@pytest.mark.parametrize("law", [None, "a + b = 1"])
+def test_left_out_rows_are_those_of_textbook_regression(law: str | None) -> None:
+    """Prior covariance from the model's own features, then dense conditioning without each row."""
+    x, Y = data()
+    gp = fitted(law, x, Y)
+    component = gp.fitted_.components[0]
+    u, y = gp.scaling_.inputs(gp.data_.x), gp.scaling_.outputs(Y)
+    G, _ = component.posterior.features.design(u)
+    n, T, _ = G.shape
+    flat = G.reshape(n * T, -1)
+    prior = flat @ flat.T
+    offset = component.posterior.features.offset
+    mean = np.zeros((n, T)) if offset is None else offset(gp.data_.x)
+    noise = np.tile(component.noise, n)
+    seen = ~np.isnan(y.ravel())
+    squares = [[], []]
+    for row in range(n):
+        inside = np.repeat(np.arange(n) == row, T)
+        keep = seen & ~inside
+        gain = np.linalg.solve(prior[np.ix_(keep, keep)] + np.diag(noise[keep]), (y - mean).ravel()[keep])
+        predicted = (mean.ravel() + prior[:, keep] @ gain)[inside]
+        for t in np.flatnonzero(seen[inside]):
+            squares[t].append((y[row, t] - predicted[t]) ** 2)
+    expected = np.sqrt([np.mean(s) for s in squares]) * gp.scaling_.y_scale
+    assert leave_one_out(gp).rmse == pytest.approx(expected, rel=1e-5)
+
+
+def test_left_out_intervals_are_honest() -> None:
+    """Over many simulated sets about 95 % of left-out measurements lie inside."""
+    shares = []
+    for seed in range(6):
+        x = np.linspace(0.0, 5.0, 25)
+        Y = np.column_stack([np.sin(x), np.cos(x)]) + 0.1 * np.random.default_rng(seed).standard_normal((25, 2))
+        shares.append(leave_one_out(fitted(None, x, Y)).inside)
+    assert 0.88 < np.mean(shares) < 0.99
+
+
+def test_violation_is_that_of_the_law_itself() -> None:
+    x, Y = data()
+    gp = fitted("a + b = 1", x, Y)
+    found = studied(gp)
+    complete = ~np.isnan(Y).any(axis=1)
+    assert found.violation is not None
+    assert found.violation.raw == pytest.approx([np.abs(Y[complete].sum(axis=1) - 1.0).mean()], rel=1e-12)
+    assert found.plain is not None
+    assert found.violation.plain == pytest.approx([np.abs(found.plain.mean.sum(axis=1) - 1.0).mean()], rel=1e-12)
+    assert found.violation.own[0] < 1e-13
+
+
+def test_violation_with_an_unknown_constant_uses_its_estimate() -> None:
+    x, Y = data()
+    gp = fitted("a + b = c", x, Y, constants={"c": "unknown"})
+    posterior = gp.posterior(x)
+    c = float(posterior.constants().loc["c", "mean"])
+    complete = ~np.isnan(Y).any(axis=1)
+    raw = law_violation(gp, posterior, None).raw
+    assert raw == pytest.approx([np.abs(Y[complete].sum(axis=1) - c).mean()], rel=1e-9)
+
+
+def test_noise_and_lengthscale_are_in_the_users_units() -> None:
+    x, Y = data(40, 0.05)
+    one, other = fitted("a + b = 1", x, Y), fitted("a + b = 1000", 60.0 * x, 1000.0 * Y)
+    assert noise_sds(other) == pytest.approx(1000.0 * noise_sds(one), rel=1e-3)
+    assert lengthscales(other) == pytest.approx(60.0 * lengthscales(one), rel=1e-3)
+    assert noise_sds(one) == pytest.approx([0.05, 0.05], rel=0.5)
+
+
+def findings(found: FitStudy, good: bool) -> str:
+    return " ".join(entry.finding + entry.remedy for entry in advice(found) if entry.good is good)
+
+
+def test_a_good_fit_is_called_good() -> None:
+    x, Y = data(20)
+    found = studied(fitted("a + b = 1", x, Y))
+    assert "keep the law" in findings(found, True)
+    assert findings(found, False) == ""
+
+
+def test_a_wrong_law_is_noticed() -> None:
+    x, Y = data(20, 0.02)
+    gp, told = caught(lambda: fitted("a + b = 1.5", x, Y))
+    found = studied(gp, told)
+    words = findings(found, False)
+    assert "contradict" in words
+    assert "worse with the law" in words
+
+
+def test_short_lengthscales_are_noticed() -> None:
+    rng = np.random.default_rng(0)
+    found = studied(fitted(None, np.arange(12.0), rng.standard_normal((12, 2)), noise=0.01))
+    assert "shorter than the distance between rows" in findings(found, False)
+
+
+def test_wide_intervals_are_noticed() -> None:
+    x, Y = data()
+    gp = fitted(None, x, Y)
+    far = study(gp, np.linspace(30.0, 40.0, 5)[:, None], (), lambda stage: None)
+    assert "The intervals of a are wide" in findings(far, False)
+    assert "wide" not in findings(studied(gp), False)
+
+
+def test_points_beyond_the_data_are_mentioned() -> None:
+    x, Y = data()
+    gp = fitted("a + b = 1", x, Y)
+    found = study(gp, np.linspace(0.0, 10.0, 21)[:, None], (), lambda stage: None)
+    assert "48% of the asked points" in findings(found, True)
+
+
+def test_output_known_from_the_law_alone() -> None:
+    """Without the law such an output cannot be learned: there is no comparison, and the page says why."""
+    x, Y = data()
+    Y[:, 1] = np.nan
+    found = studied(fitted("a + b = 1", x, Y))
+    assert found.plain is None
+    assert "never measured" in found.plain_trouble
+    assert np.isnan(found.left_out.rmse[1])
+    assert "no comparison without the law" in render_fit(found, "title")
+
+
+def test_page_of_several_inputs_many_outputs_and_columns() -> None:
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(rng.uniform(size=(15, 2)), columns=["p", "q"])
+    Y = np.column_stack([np.sin(3 * frame["p"] + k) for k in range(14)]) + 0.01 * rng.standard_normal((15, 14))
+    gp = sumgp.ConstrainedGP(
+        None, outputs=[f"y{k}" for k in range(14)], uncertainty="plug-in", rank=2, restarts=0, noise="shared"
+    )
+    found = study(gp.fit(frame, Y), frame.to_numpy(), (), lambda stage: None)
+    page = render_fit(found, "many")
+    assert "The first 12 of 14 outputs" in page
+    assert "drawn over p" in page
+
+
+def test_dark_figure_has_only_dark_colours() -> None:
+    x, Y = data()
+    for picture in fit_pictures(studied(fitted("a + b = 1", x, Y))):
+        for old, new in zip((LIGHT.ink, LIGHT.panel, LIGHT.cycle[0]), (DARK.ink, DARK.panel, DARK.cycle[0]), strict=True):
+            assert old.encode() in picture.light
+            assert old.encode() not in picture.dark
+            assert new.encode() in picture.dark
+        assert len(picture.dark) == len(picture.light)
+    assert in_dark(b"#1c2733 #ffffff") == b"#dde5ee #171d24"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0"), (0.123456, "0.1235"), (1e-9, "1.0e-09"), (np.nan, ""), (123456.0, "1.2e+05")]
+)
+def test_numbers(value: float, text: str) -> None:
+    assert number(value) == text
