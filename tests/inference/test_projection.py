@@ -101,3 +101,17 @@ def test_regular_inverse_drops_a_dependent_row() -> None:
     S = (J @ J.T)[None]
     np.testing.assert_allclose(regular_inverse(S)[0] @ S[0] @ regular_inverse(S)[0], regular_inverse(S)[0], atol=1e-12)
     np.testing.assert_allclose(S[0] @ regular_inverse(S)[0] @ S[0], S[0], atol=1e-12)
+
+
+def test_round_off_in_a_repeated_row_is_not_taken_for_information() -> None:
+    """The second row repeats the first up to an error of 1e-10, as a difference of covariances leaves it."""
+    S = np.array([[[1.0, 1.0], [1.0, 1.0 + 1e-10]]])
+    assert np.max(np.abs(regular_inverse(S))) > 1e6
+    np.testing.assert_allclose(regular_inverse(S, np.full((1, 2), 1e-9)), 0.25, atol=1e-6)
+
+
+def test_a_failed_step_towards_the_nearest_point_does_not_end_the_search() -> None:
+    """One coordinate known well but beyond the circle, the other hardly at all: the nearest-point steps overshoot."""
+    law = bound(FunctionConstraint(circle), 2)
+    result = project(law, np.array([[1.02, 0.35]]), np.diag([1e-4, 5.0])[None], np.zeros((1, 1)))
+    assert result.unmet[0] < 1e-14

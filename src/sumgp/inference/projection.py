@@ -9,6 +9,9 @@ import numpy as np
 from sumgp.inference.unitfree import UnitFreeLaw
 
 RANK_TOLERANCE = 1e-12
+ROUND_OFF = 1e-14
+NEAREST_STEPS = 4
+HARD_STEPS = 12
 
 
 @dataclass(frozen=True)
@@ -20,47 +23,79 @@ class Projection:
     unmet: np.ndarray  # (n,) largest scaled residual left
 
 
-def regular_inverse(S: np.ndarray) -> np.ndarray:
-    """Pseudo-inverses of (n, R, R) positive semidefinite matrices: rows that repeat others, or vanish, drop out."""
+def regular_inverse(S: np.ndarray, round_off: np.ndarray | None = None) -> np.ndarray:
+    """Pseudo-inverses of (n, R, R) positive semidefinite matrices: rows that repeat others, or vanish, drop out.
+
+    ``round_off`` (n, R) is the error to be expected on the diagonal, below which directions count as repeated.
+    """
     diagonal = np.sqrt(np.maximum(np.einsum("nrr->nr", S), 0.0))
     size = np.where(diagonal > 0, diagonal, 1.0)
     if S.shape[1] == 1:
         return np.where(diagonal > 0, 1.0 / size**2, 0.0)[:, :, None]
     correlation = S / (size[:, :, None] * size[:, None, :])
     values, vectors = np.linalg.eigh(correlation)
-    inverse = np.where(values > RANK_TOLERANCE * np.maximum(values[:, -1:], 1.0), 1.0 / np.maximum(values, 1e-300), 0.0)
+    tolerance = np.full((len(S), 1), RANK_TOLERANCE)
+    if round_off is not None:
+        tolerance = np.maximum(tolerance, np.max(round_off / size**2, axis=1, keepdims=True))
+    kept = values > tolerance * np.maximum(values[:, -1:], 1.0)
+    inverse = np.where(kept, 1.0 / np.maximum(values, 1e-300), 0.0)
     return np.einsum("nrk,nk,nsk->nrs", vectors, inverse, vectors) / (size[:, :, None] * size[:, None, :])
+
+
+def _weights(J: np.ndarray, metric: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """M J^T (n, C, R) and the pseudo-inverse of J M J^T (n, R, R)."""
+    MJ = np.einsum("ncd,nrd->ncr", metric, J)
+    # A metric that is itself a difference of covariances holds errors of round-off times its largest entry.
+    round_off = ROUND_OFF * np.sum(J**2, axis=2) * np.einsum("ncc->nc", metric).max(axis=1)[:, None]
+    return MJ, regular_inverse(np.einsum("nrc,ncs->nrs", J, MJ), round_off)
 
 
 def project(law: UnitFreeLaw, start: np.ndarray, metric: np.ndarray, x: np.ndarray, max_steps: int = 60) -> Projection:
     """Minimise (f - start)^T metric^-1 (f - start) subject to the law, point by point, without inverting the metric.
 
     f_{k+1} = start + M J^T (J M J^T)^+ (J (f_k - start) - g(f_k)), damped where the residual would grow, then plain
-    Newton steps down to round-off. Points that are met stop early.
+    Newton steps down to round-off. Points that are met stop early; those that are far from it after twelve steps go on
+    in a rounder metric, since one that moves hardly known outputs only can zigzag past the law.
     """
-    f = start.copy()
+    f, used = start.copy(), metric
     g = law.residual(f, x)
     live = np.flatnonzero(np.max(np.abs(g), axis=1) > 0)
     for step in range(max_steps):
         if not len(live):
             break
-        gained = _step(law, f, start, metric, x, g, live, nearest=step < 4)
+        nearest = step < NEAREST_STEPS
+        if step == HARD_STEPS:
+            used = _rounded(metric)
+        gained = _step(law, f, start, used, x, g, live, nearest)
         size = np.max(np.abs(g[live]), axis=1)
-        live = live[(size > 1e-15) & gained]
+        # A step towards the nearest point may fail where a plain Newton step still comes closer to the law.
+        live = live[(size > 1e-15) & (gained | nearest | (step < HARD_STEPS))]
     J = law.jacobian(f, x)
-    MJ = np.einsum("ncd,nrd->ncr", metric, J)
-    inverse = regular_inverse(np.einsum("nrc,ncs->nrs", J, MJ))
+    MJ, inverse = _weights(J, metric)
     projectors = np.eye(f.shape[1]) - np.einsum("ncr,nrs,nsd->ncd", MJ, inverse, J)
     return Projection(f, projectors, np.max(np.abs(g), axis=1))
 
 
+def _rounded(metric: np.ndarray) -> np.ndarray:
+    """The metric with every movable column at least a tenth as free as the freest."""
+    diagonal = np.einsum("ncc->nc", metric)
+    movable = np.where(diagonal > 0, 0.1 * diagonal.max(axis=1, keepdims=True), 0.0)
+    return metric + movable[:, :, None] * np.eye(metric.shape[1])
+
+
 def _step(
-    law: UnitFreeLaw, f: np.ndarray, start: np.ndarray, metric: np.ndarray, x: np.ndarray, g: np.ndarray, live: np.ndarray, nearest: bool
+    law: UnitFreeLaw,
+    f: np.ndarray,
+    start: np.ndarray,
+    metric: np.ndarray,
+    x: np.ndarray,
+    g: np.ndarray,
+    live: np.ndarray,
+    nearest: bool,
 ) -> np.ndarray:
     """One damped step at the live points, in place; True where the residual shrank."""
     J = law.jacobian(f[live], x[live])
-    MJ = np.einsum("ncd,nrd->ncr", metric[live], J)
-    inverse = regular_inverse(np.einsum("nrc,ncs->nrs", J, MJ))
+    MJ, inverse = _weights(J, metric[live])
     target = -g[live]
     base = f[live]
     if nearest:

@@ -14,7 +14,7 @@ from sumgp.solvers.weights import WeightPosterior
 
 
 TRACE = 1e-10  # of the largest local variance, added to every output's: no output is immovable
-EXACT_TRACE = 1e-13
+EXACT_TRACE = 1e-10
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,121 @@
+"""Every strategy on every law kind and missing pattern: finite, on the law, repeatable, or refused with a remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from conformance.laws import ASKED, LAWS, PATTERNS, LawKind, X
+from sklearn.gaussian_process.kernels import RBF, Kernel
+
+from sumgp import Conditioned, ConstrainedGP, ConstraintError, Linearized, Projected, Unconstrained
+from sumgp.strategies import Strategy
+
+# strategy, whether nonlinear laws are promised, whether predictions are on the law
+STRATEGIES: dict[str, tuple[Strategy | None, bool, bool]] = {
+    "chosen": (None, True, True),
+    "conditioned": (Conditioned(), False, True),
+    "conditioned, joint": (Conditioned(joint=True), False, True),
+    "linearized": (Linearized(), True, True),
+    "linearized, jointly": (Linearized(taper=None), True, True),
+    "projected": (Projected(), True, True),
+    "unconstrained": (Unconstrained(), True, False),
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore::sumgp.SumGPWarning")
+
+
+def estimator(strategy: Strategy | None, law: LawKind, kernel: Kernel | None = None) -> ConstrainedGP:
+    choices = {"uncertainty": "plug-in", "restarts": 0, "kernel": kernel, **law.choices}
+    return ConstrainedGP(law.constraint, strategy=strategy, **choices)
+
+
+def data(law: LawKind, pattern: str) -> np.ndarray:
+    curves = law.curves(X)
+    return PATTERNS[pattern](curves + 0.03 * np.random.default_rng(7).standard_normal(curves.shape))
+
+
+def violation(posterior: Any, f: np.ndarray) -> float:
+    """Largest residual of outputs f (n, T), relative to the largest term of its row, where the law holds exactly."""
+    law, x = posterior.law, posterior.x
+    hard = law.active(x) & (law.noise == 0)
+    g, size = law.residual(f, x), np.maximum(law.magnitude(f, x), 1e-300)
+    return float(np.max(np.where(hard, np.abs(g) / size, 0.0)))
+
+
+def check(posterior: Any, on_law: bool) -> None:
+    mean, std = posterior.mean, posterior.std
+    samples = posterior.sample(3)
+    assert np.all(np.isfinite(mean))
+    assert np.all(np.isfinite(std))
+    assert np.all(std >= 0)
+    assert np.all(np.isfinite(samples))
+    lower, upper = posterior.interval()
+    assert np.all(lower <= upper)
+    np.testing.assert_allclose(np.diagonal(posterior.covariance()), std.ravel() ** 2, rtol=1e-5, atol=1e-10 * np.max(std) ** 2)
+    if on_law and not posterior.law.unknowns:
+        assert violation(posterior, mean) < 1e-9
+        assert max(violation(posterior, draw) for draw in samples) < 1e-8
+    if on_law:
+        assert np.max(np.abs(posterior.residual()[:, posterior.law.noise == 0]), initial=0.0) < 1e-8
+
+
+# Gaps at random and an output never measured for every law; the other patterns for one law of each sort.
+EVERY_PATTERN = ("constant", "varying coefficients", "squares", "length")
+CASES = [
+    (s, k, p)
+    for s in STRATEGIES
+    for k in LAWS
+    for p in PATTERNS
+    if (p == "scattered" or (p == "last_never" and LAWS[k].determines_last) or k in EVERY_PATTERN)
+    and (s != "chosen" or k in EVERY_PATTERN)
+]
+
+
+@pytest.mark.parametrize(("strategy", "kind", "pattern"), CASES)
+def test_promised_combinations_work_and_others_are_refused(strategy: str, kind: str, pattern: str) -> None:
+    way, nonlinear, on_law = STRATEGIES[strategy]
+    law = LAWS[kind]
+    y = data(law, pattern)
+    if not law.linear and not nonlinear:
+        with pytest.raises(ConstraintError, match=r"linear laws only.*use Linearized\(\)"):
+            estimator(way, law).fit(X, y)
+        return
+    # All candidate kernels on complete data, one elsewhere: half the time.
+    gp = estimator(way, law, None if pattern == "complete" else RBF()).fit(X, y)
+    check(gp.posterior(ASKED), on_law)
+    assert gp.fit_report_.status
+
+
+@pytest.mark.parametrize("kind", ["constant", "varying coefficients", "squares", "length"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_numbers_repeat(strategy: str, kind: str) -> None:
+    way, nonlinear, _ = STRATEGIES[strategy]
+    law = LAWS[kind]
+    y = data(law, "scattered")
+    if law.linear or nonlinear:
+        first, second = (estimator(way, law, RBF()).fit(X, y).posterior(ASKED) for _ in range(2))
+        np.testing.assert_array_equal(first.mean, second.mean)
+        np.testing.assert_array_equal(first.sample(2), second.sample(2))
+
+
+@pytest.mark.parametrize("kind", [k for k in LAWS if not LAWS[k].determines_last])
+def test_an_output_that_no_law_determines_is_predicted_widely_or_refused(kind: str) -> None:
+    """Never measured, and the law leaves it open: an error that says so, or a band as wide as what is not known."""
+    law = LAWS[kind]
+    y = data(law, "last_never")
+    try:
+        gp = estimator(None, law).fit(X, y)
+    except ConstraintError as error:
+        assert "never measured" in str(error)
+        return
+    posterior = gp.posterior(ASKED)
+    assert np.all(np.isfinite(posterior.mean))
+    assert np.all(posterior.std[:, -1] > 0)
+
+
+@pytest.mark.parametrize("strategy", [n for n in STRATEGIES if n not in ("chosen", "unconstrained")])
+def test_a_strategy_for_laws_refuses_to_work_without_one(strategy: str) -> None:
+    with pytest.raises(ConstraintError, match=r"needs a law, got constraint=None; .*Unconstrained\(\)"):
+        ConstrainedGP(strategy=STRATEGIES[strategy][0]).fit(X, data(LAWS["constant"], "complete"))
