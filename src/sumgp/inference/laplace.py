@@ -22,6 +22,9 @@ from sumgp.inference.sites import (
 )
 from sumgp.likelihoods import Likelihood, Terms
 
+# Relative gain in log density that round-off may hide.
+_ROUND_OFF = 1e-8
+
 
 @dataclass(frozen=True)
 class Laplace(Engine):
@@ -54,7 +57,11 @@ class Laplace(Engine):
             terms = likelihood.terms(m + K @ alpha)
             before = gain
             direction, gain = _direction(m, K, terms, alpha, newton=gain < 1.0)
-            alpha, value = _line_search(m, K, likelihood, alpha, value, direction, gain)
+            moved, value = _line_search(m, K, likelihood, alpha, value, direction, gain)
+            # Very precise observations leave more round-off than the last gains: nothing better can be seen.
+            if moved is alpha:
+                return alpha, step, "converged"
+            alpha = moved
             # Newton's steps square the error, so a small gain that does not shrink any more is round-off.
             if gain <= self.tolerance or (gain < 1e-10 and gain > 0.5 * before):
                 return alpha, step, "converged"
@@ -139,7 +146,10 @@ def _line_search(
     direction: np.ndarray,
     gain: float,
 ) -> tuple[np.ndarray, float]:
-    """Halve the step until the log posterior rises by a fair share of what its slope promises."""
+    """Halve the step until the log posterior rises by a fair share of what its slope promises.
+
+    ``alpha`` itself comes back where the promise is as small as round-off may be.
+    """
     roundoff = 1e-12 * max(1.0, abs(value))
     length = 1.0
     for _ in range(40):
@@ -148,6 +158,8 @@ def _line_search(
         if np.isfinite(new_value) and new_value >= value + 1e-4 * length * gain - roundoff:
             return proposal, new_value
         length *= 0.5
+    if gain < _ROUND_OFF * max(1.0, abs(value)):
+        return alpha, value
     raise NumericalError("the line search for the posterior mode found no better point")
 
 

@@ -29,6 +29,7 @@ from sumgp.strategies.transformed_observations import TaskNoise, noise_of_output
 from sumgp.strategies.transformed_switches import Guide, Switch, find_switches
 from sumgp.strategies.unconstrained import Unconstrained
 
+SURE = 1e-4  # of a transform's spread: no virtual measurement is more precise, or round-off would take over
 OUT_OF_REACH = 7.0  # kernels whose log evidence under matched moments is further behind are not carried on
 
 
@@ -70,7 +71,7 @@ class Transformed(Strategy):
                 "use Linearized()"
             )
         if all(len(kernels) > 1 for kernels in problem.candidates):
-            raise ConstraintError("strategy: Transformed() takes one kernel, not a list of them; give one or use Linearized()")
+            raise ConstraintError("strategy: Transformed() takes one kernel, got a list; give one or use Linearized()")
         return problem.law
 
     def _search(self, problem: FitProblem, model: Model) -> tuple[Candidates, Engine]:
@@ -91,24 +92,26 @@ class Transformed(Strategy):
         try:
             return _candidates([self._refined(problem, model, o, m) for o, m in kept]), self.inference
         except NumericalError as error:
-            warnings.warn(
-                f"{type(self.inference).__name__}: {error}; the result is that of {type(first).__name__}", SumGPWarning, stacklevel=4
-            )
+            names = type(self.inference).__name__, type(first).__name__
+            warnings.warn(f"{names[0]}: {error}; the result is that of {names[1]}", SumGPWarning, stacklevel=4)
             return _candidates(kept), first
 
-    def _refined(self, problem: FitProblem, model: Model, objective: Objective, maximum: MapEstimate) -> tuple[Objective, MapEstimate]:
+    def _refined(
+        self, problem: FitProblem, model: Model, objective: Objective, maximum: MapEstimate
+    ) -> tuple[Objective, MapEstimate]:
         problem.progress(f"hyperparameters: {kernel_name(objective.prior)}, {type(self.inference).__name__}")
         own = Objective(objective.prior, TransformedEvidence(objective.prior, model.observations, self.inference))
         return own, maximise(own, random_state=problem.random_state, starts=[maximum.theta])
 
     def _report(self, problem: FitProblem, model: Model, engine: Engine, status: str) -> dict[str, Any]:
+        names = problem.data.output_names
         return {
             "status": status if type(engine) is type(self.inference) else f"fell back to {type(engine).__name__}",
             "law": "on the task covariance of transformed outputs",
             "engine": type(engine).__name__,
             "dropped_rows": list(model.tasks.dropped_rows),
             "dropped_measurements": model.observations.likelihood.n_dropped,
-            "virtual_measurements": [(problem.data.output_names[s.output], *map(float, s.x), s.value, s.sd) for s in model.switches],
+            "virtual_measurements": [(names[s.output], *map(float, s.x), s.value, s.sd) for s in model.switches],
             "relearnt_auxiliary_outputs": len(model.tasks.tasks) > model.tasks.n_outputs,
         }
 
@@ -132,6 +135,8 @@ def prepare(strategy: Transformed, problem: FitProblem, law: SumLaw, guide: Comp
     switches: tuple[Switch, ...] = ()
     if strategy.virtual:
         found = find_switches(moments, problem.data, law_terms(law)[0])
+        smallest = SURE * tasks.scale[tasks.main]
+        found = tuple(replace(s, sd=max(s.sd, smallest[s.output])) for s in found)
         switches = tuple(s for s in found if np.all(np.isfinite(tasks.right_sides(s.x[None]))))
     plain = isinstance(strategy.inference, Gaussian)
     noise = noise_of_transforms(problem, tasks, reference) if plain else noise_of_outputs(problem, tasks)
@@ -153,7 +158,9 @@ def guide_moments(problem: FitProblem, guide: Component) -> Guide:
     return moments
 
 
-def component(problem: FitProblem, model: Model, guide: Component, evidence: TransformedEvidence, theta: np.ndarray) -> TransformedComponent:
+def component(
+    problem: FitProblem, model: Model, guide: Component, evidence: TransformedEvidence, theta: np.ndarray
+) -> TransformedComponent:
     """The posterior for one set of hyperparameters."""
     prior, observations, tasks = evidence.prior, evidence.observations, model.tasks
     latent, result = evidence.latent(theta), evidence.infer(theta)

@@ -15,7 +15,7 @@ import numpy as np
 from sumgp.constraints.law import SumLaw
 from sumgp.data import Data, Scaling
 from sumgp.errors import ConstraintError
-from sumgp.strategies.conditioned import RightSides, unit_free_rows
+from sumgp.strategies.task_rows import RightSides, unit_free_rows
 from sumgp.strategies.feasible import independent_rows
 from sumgp.transforms import Identity, Transform
 

@@ -18,6 +18,8 @@ from sumgp.linalg import SchurConditioning
 from sumgp.priors.kernels import KernelOnPoints
 from sumgp.priors.multitask import MultitaskPrior
 
+REMEMBERED = 500
+
 
 @dataclass(frozen=True, eq=False)
 class UnitFreeLikelihood(Likelihood):
@@ -103,15 +105,16 @@ class LatentPrior:
     mean: np.ndarray  # (n,)
     cov: np.ndarray  # (n, n)
     K: np.ndarray  # (n, n) data kernel plus the mean's variance
-    dK: np.ndarray  # (p, P, P)
+    kernel_slopes: np.ndarray  # (p, P, P)
     conditioning: SchurConditioning
 
 
 class TransformedEvidence:
     """An engine's log p(y | theta) for the latent tasks, given the law.
 
-    Each call starts from the sites of the last, so that neighbouring theta cost little. A theta at which the engine
-    fails raises NumericalError: another engine's value would not compare.
+    Each call starts from the sites of the last, so that neighbouring theta cost little, and values are remembered, since
+    curvatures are asked for more than once. A theta at which the engine fails raises NumericalError: another engine's
+    value would not compare.
     """
 
     def __init__(self, prior: MultitaskPrior, observations: Observations, engine: Engine) -> None:
@@ -121,6 +124,7 @@ class TransformedEvidence:
         self._kernel = KernelOnPoints(prior.kernels[0], observations.x)
         self._indicator = np.eye(prior.n_outputs)[observations.task]  # (n, L)
         self._last: SiteResult | None = None
+        self._known: dict[bytes, tuple[float, np.ndarray]] = {}
 
     def latent(self, theta: np.ndarray) -> LatentPrior:
         """Prior moments of the latent values, given the law."""
@@ -133,21 +137,39 @@ class TransformedEvidence:
         return LatentPrior(mean, conditioning.covariance[np.ix_(o.task, o.task)] * between, between, dK, conditioning)
 
     def infer(self, theta: np.ndarray) -> SiteResult:
-        """Sites at theta, with the engine's own fallback and warnings, from a cold start."""
-        latent = self.latent(theta)
-        return self.engine.infer(latent.mean, latent.cov, self._likelihood(theta))
+        """Sites at theta; where the engine fails, those of the engine it falls back on, with its warning."""
+        latent, likelihood = self.latent(theta), self._likelihood(theta)
+        result = self._quietly(latent, likelihood, None)
+        if result.engine is not self.engine and self._last is not None:
+            result = self._quietly(latent, likelihood, self._last)
+        if result.engine is not self.engine:
+            result = self.engine.infer(latent.mean, latent.cov, likelihood)
+        return result
+
+    def _quietly(self, latent: LatentPrior, likelihood: UnitFreeLikelihood, start: SiteResult | None) -> SiteResult:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SumGPWarning)
+            return self.engine.infer(latent.mean, latent.cov, likelihood, start)
 
     def _likelihood(self, theta: np.ndarray) -> UnitFreeLikelihood:
         return self.observations.with_noise(self.prior.noise.variances(theta[self.prior.noise_slice]))
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to theta."""
+        key = np.asarray(theta, dtype=float).tobytes()
+        if key not in self._known:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            self._known[key] = self._computed(theta)
+        value, gradient = self._known[key]
+        return value, gradient.copy()
+
+    def _computed(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         latent, likelihood = self.latent(theta), self._likelihood(theta)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SumGPWarning)
-            result = self.engine.infer(latent.mean, latent.cov, likelihood, self._last)
+        result = self._quietly(latent, likelihood, self._last)
+        if result.engine is not self.engine and self._last is not None:
+            result = self._quietly(latent, likelihood, None)
         if result.engine is not self.engine:
-            self._last = None
             raise NumericalError(result.status)
         self._last = result
         return result.evidence, self._gradient(theta, latent, likelihood, result)
@@ -161,7 +183,7 @@ class TransformedEvidence:
         weighted = by.prior_cov * Sigma[np.ix_(o.task, o.task)]
         place = np.eye(len(o.x))[o.point]
         gradient = np.empty(prior.n_parameters)
-        gradient[kernel] = np.tensordot(latent.dK, place.T @ weighted @ place, axes=([1, 2], [0, 1]))
+        gradient[kernel] = np.tensordot(latent.kernel_slopes, place.T @ weighted @ place, axes=([1, 2], [0, 1]))
         by_Sigma = Z.T @ (by.prior_cov * latent.K) @ Z
         by_total = o.totals[o.point].T @ (by.prior_mean[:, None] * Z)
         gradient[task] = prior.tasks[0].pull_back(theta[task], latent.conditioning.pull_back(by_Sigma, by_total))

@@ -58,7 +58,7 @@ class OutputMarginal:
             shares.append(np.where(exists, share, 0.0))
             ends.append((np.where(exists, number + step, number), low, high))
         total = np.sum(shares, axis=0)
-        return tuple(self._piece(*end, share / total) for end, share in zip(ends, shares, strict=True))
+        return tuple(self._piece(*end, share / total) for end, share in zip(ends, shares, strict=True) if share.any())
 
     def _intervals(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         lo, hi = np.empty(len(number)), np.empty(len(number))
@@ -77,9 +77,9 @@ class OutputMarginal:
     def cdf(self, f: np.ndarray) -> np.ndarray:
         """P(output < f), f (..., n)."""
         total = np.zeros(np.shape(f))
+        with np.errstate(all="ignore"):
+            below = self._folded_cdf(self.transform.value(f))
         for piece in self.pieces:
-            with np.errstate(all="ignore"):
-                below = self._folded_cdf(self.transform.value(f))
             part = np.where(piece.rising, below, 1.0 - below)
             part = np.where(f <= piece.lo, 0.0, np.where(f >= piece.hi, 1.0, part))
             total = total + piece.share * part
@@ -166,4 +166,5 @@ class SkewedMarginals:
     def density(self, values: np.ndarray) -> np.ndarray:
         """Densities (..., n, T) at ``values``."""
         f = self.shift + self.scale * values
-        return np.stack([s * m.density(f[..., t]) for t, (m, s) in enumerate(zip(self.outputs, self.scale, strict=True))], axis=-1)
+        densities = [m.density(f[..., t]) for t, m in enumerate(self.outputs)]
+        return self.scale * np.stack(densities, axis=-1)

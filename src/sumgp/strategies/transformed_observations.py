@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from sumgp.likelihoods import GaussianLikelihood, Likelihood, likelihood_of_output, likelihood_of_transformed, stacked
+from sumgp.data import Data
+from sumgp.likelihoods import Likelihood, StackedLikelihood, likelihood_of_output, likelihood_of_transformed
 from sumgp.priors.kernels import hyper_priors
 from sumgp.priors.multitask import MultitaskPrior, TaskLaw
 from sumgp.priors.noise import NoiseModel
@@ -17,6 +18,7 @@ from sumgp.strategies.problem import FitProblem
 from sumgp.strategies.transformed_data import LatentTasks
 from sumgp.strategies.transformed_evidence import Observations, UnitFreeLikelihood
 from sumgp.strategies.transformed_switches import Switch
+from sumgp.transforms import Identity, Square, Transform
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +46,11 @@ def noise_of_transforms(problem: FitProblem, tasks: LatentTasks, reference: np.n
     curved = np.array([not task.transform.is_identity for task in tasks.tasks])
     unit = np.where(curved, tasks.scale, plain.unit)
     if plain.model.known is not None:
-        slopes = [_slope(task.transform.relaxed(s), reference[:, task.output]) for task, s in zip(tasks.tasks, plain.unit, strict=True)]
-        return TaskNoise(NoiseModel(plain.model.groups, plain.model.reference, plain.model.known * (slopes * plain.unit / unit) ** 2), unit)
+        slopes = np.array(
+            [_slope(t.transform.relaxed(s), reference[:, t.output]) for t, s in zip(tasks.tasks, plain.unit, strict=True)]
+        )
+        known = plain.model.known * (slopes * plain.unit / unit) ** 2
+        return TaskNoise(NoiseModel(plain.model.groups, plain.model.reference, known), unit)
     groups, relative = [], plain.model.reference.copy()
     for group in plain.model.groups:
         for kind in (False, True):
@@ -58,35 +63,39 @@ def noise_of_transforms(problem: FitProblem, tasks: LatentTasks, reference: np.n
     return TaskNoise(NoiseModel(tuple(groups), relative), unit)
 
 
-def _slope(transform: object, f: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(transform.derivative(f) ** 2)))  # type: ignore[attr-defined]
+def _slope(transform: Transform, f: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(transform.derivative(f) ** 2)))
 
 
 def observe(
-    problem: FitProblem, tasks: LatentTasks, noise: TaskNoise, switches: Sequence[Switch], reference: np.ndarray, of_transformed: bool
+    problem: FitProblem,
+    tasks: LatentTasks,
+    noise: TaskNoise,
+    switches: Sequence[Switch],
+    reference: np.ndarray,
+    of_transformed: bool,
 ) -> Observations:
-    """All measured entries as observations of their tasks, then the virtual measurements.
+    """All measured entries as observations of their tasks, and the virtual measurements.
 
     ``of_transformed`` takes h(y) as the datum (and leaves out what has none) instead of y itself.
     """
     data = problem.data
+    point, task = _measured_entries(data, tasks)
+    virtual = np.repeat([False, True], [len(point), len(switches)])
+    output = tasks.outputs[task]
+    y = np.concatenate([data.y[point, output], [s.value for s in switches]])
+    sd = np.concatenate([noise.unit[task], [s.sd for s in switches]])
+    at = np.concatenate([reference[point, output], np.zeros(len(switches))])
+    task = np.concatenate([task, tasks.main[[s.output for s in switches]]]).astype(int)
+    point = np.concatenate([point, len(data.x) + np.arange(len(switches))])
     build = likelihood_of_transformed if of_transformed else likelihood_of_output
     parts: list[Likelihood] = []
-    points, numbers = [], []
-    for number, task in enumerate(tasks.tasks):
-        rows = np.flatnonzero(data.measured[:, task.output])
-        if len(rows):
-            y, sd = data.y[rows, task.output], np.full(len(rows), noise.unit[number])
-            parts.append(build(y, sd, task.transform, reference[rows, task.output]))
-            points.append(rows)
-            numbers.append(np.full(len(rows), number))
-    if switches:
-        parts.append(GaussianLikelihood(np.array([s.value for s in switches]), np.array([s.sd for s in switches])))
-        points.append(len(data.x) + np.arange(len(switches)))
-        numbers.append(tasks.main[[s.output for s in switches]])
-    task, point = np.concatenate(numbers), np.concatenate(points)
+    places = _alike(tasks, task, virtual)
+    for place in places:
+        # Virtual measurements are Gaussian ones of the task itself, and in one group with all that are.
+        transform = Identity() if virtual[place[0]] else tasks.tasks[task[place[0]]].transform
+        parts.append(build(y[place], sd[place], transform, at[place]))
     x_law = np.vstack([data.x, *(s.x for s in switches)])
-    virtual = point >= len(data.x)
     return Observations(
         x=problem.scaling.inputs(x_law),
         totals=tasks.right_sides(x_law),
@@ -95,11 +104,33 @@ def observe(
         row=np.where(virtual, 0, point),
         virtual=virtual,
         noise_unit=noise.unit[task],
-        likelihood=UnitFreeLikelihood(stacked(parts), tasks.shift[task], tasks.scale[task]),
+        likelihood=UnitFreeLikelihood(StackedLikelihood(tuple(parts), places), tasks.shift[task], tasks.scale[task]),
     )
 
 
-def task_prior(problem: FitProblem, tasks: LatentTasks, noise: NoiseModel, kernels: tuple[Kernel, ...], totals: np.ndarray) -> MultitaskPrior:
+def _measured_entries(data: Data, tasks: LatentTasks) -> tuple[np.ndarray, np.ndarray]:
+    """Row and task of each measured entry, task by task."""
+    rows = [np.flatnonzero(data.measured[:, task.output]) for task in tasks.tasks]
+    return np.concatenate(rows), np.repeat(np.arange(len(rows)), [len(r) for r in rows])
+
+
+def _alike(tasks: LatentTasks, task: np.ndarray, virtual: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Positions of observations that one likelihood serves: Gaussian ones, squares, and each other task by itself."""
+    groups: dict[object, list[int]] = {}
+    for position, (number, is_virtual) in enumerate(zip(task, virtual, strict=True)):
+        transform = tasks.tasks[number].transform
+        key: object = number
+        if is_virtual or transform.is_identity:
+            key = "plain"
+        elif isinstance(transform, Square):
+            key = transform
+        groups.setdefault(key, []).append(position)
+    return tuple(np.array(places) for places in groups.values())
+
+
+def task_prior(
+    problem: FitProblem, tasks: LatentTasks, noise: NoiseModel, kernels: tuple[Kernel, ...], totals: np.ndarray
+) -> MultitaskPrior:
     """The multitask prior over the latent tasks with the law on its task covariance."""
     L = len(tasks.tasks)
     covariance: TaskCovariance = FullTask(L) if problem.rank is None else LowRankTask(L, problem.rank)
