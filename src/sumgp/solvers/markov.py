@@ -120,10 +120,9 @@ def factorise_series(prior: MarkovPrior, series: TimeSeries, compact: bool = Tru
     return space, factorise(chain)
 
 
-def refactorise(solved: MarkovPosterior, series: TimeSeries) -> Factor:
+def refactorise(space: StateSpace, chain: Chain, series: TimeSeries) -> Factor:
     """The factor for other rows at the same times and with the same prior."""
-    chain = solved.factor.chain
-    return factorise(replace(chain, sight=chain.lanes.deal(series.rows @ solved.space.observe)))
+    return factorise(replace(chain, sight=chain.lanes.deal(series.rows @ space.observe)))
 
 
 def posterior(prior: MarkovPrior, series: TimeSeries, space: StateSpace, factor: Factor) -> MarkovPosterior:

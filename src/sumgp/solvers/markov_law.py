@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sumgp.errors import NumericalError
+from sumgp.solvers.chain import Chain
 from sumgp.solvers.chain_means import residuals
 from sumgp.solvers.markov import MarkovPosterior, MarkovPrior, posterior, refactorise, smooth
 from sumgp.solvers.pointlaw import PointLaw, project
+from sumgp.solvers.statespace import StateSpace
 from sumgp.solvers.timeseries import TimeSeries, with_rows
 
 LEVELS = (1.0, 1e-1, 1e-2, 1e-3, 1e-6, 1e-9)
@@ -69,10 +71,21 @@ class _Iterate:
 
 
 @dataclass(frozen=True)
-class _Search:
-    """The minimisation at one level: the posterior without law, the law and its variance (n, R)."""
+class _Free:
+    """What the search needs of the problem without law: its parts, and the covariances (n, T, T) at the times."""
 
-    free: MarkovPosterior
+    prior: MarkovPrior
+    series: TimeSeries
+    space: StateSpace
+    chain: Chain
+    covariance: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The minimisation at one level: the problem without law, the law and its variance (n, R)."""
+
+    free: _Free
     law: PointLaw
     variance: np.ndarray
 
@@ -85,64 +98,78 @@ class _Search:
         merit = 0.5 * float(energy + np.sum(misfit**2) + np.sum(g**2 / self.variance))
         return _Iterate(point, g, merit if np.isfinite(merit) else np.inf)
 
+    def linearised(self, iterate: _Iterate) -> MarkovPosterior:
+        """The posterior given J f = J f_k - g(f_k), the law linearised at the iterate f_k."""
+        free, J = self.free, self.law.slopes(iterate.point.f)
+        target = np.einsum("irt,it->ir", J, iterate.point.f) - iterate.g
+        series = with_rows(free.series, J, target, self.variance)
+        return posterior(free.prior, series, free.space, refactorise(free.space, free.chain, series))
+
 
 def law_smooth(
     prior: MarkovPrior,
     series: TimeSeries,
     law: PointLaw,
     levels: Sequence[float] = LEVELS,
+    reference: np.ndarray | None = None,
     tolerance: float = 1e-6,
     max_steps: int = 60,
 ) -> LawSmooth:
     """Condition on data and law; ``law`` is given at the series' distinct times, in their order.
 
-    ``levels`` are the law's variances relative to what one measurement leaves uncertain, ``tolerance`` is the last step
-    relative to the posterior sd without law. The law must have values and slopes wherever the search may go: outside its
-    domain give it a continuation.
+    The law's variances are ``levels`` times ``reference`` (n, R), by default what one measurement leaves uncertain;
+    ``tolerance`` is the last step relative to the posterior sd without law. The law must have values and slopes wherever
+    the search may go: outside its domain give it a continuation. For a linear law one level is enough.
     """
-    free = smooth(prior, series)
-    sd = np.sqrt(np.maximum(np.einsum("itt->it", free.time_covariance), SMALLEST**2 * _prior_covariance(prior).diagonal()))
-    point, steps, status, last = _point(free), 0, "step limit", free
+    free, point = _without_law(prior, series)
+    sd = np.sqrt(np.maximum(np.einsum("itt->it", free.covariance), SMALLEST**2 * _prior_covariance(prior).diagonal()))
+    search, steps, status = None, 0, "step limit"
     for level in levels:
         final = level == levels[-1]
-        search = _Search(free, law, _variance(level, law.slopes(point.f), free))
+        trial = _Search(free, law, _variance(level, law.slopes(point.f), free, reference))
         allowed = max_steps - steps if final else min(LEVEL_STEPS, max_steps - steps)
         try:
-            found = _descend(search, search.at(point), last, sd, tolerance if final else COARSE, allowed)
+            point, used, status = _descend(trial, point, sd, tolerance if final else COARSE, allowed)
         except NumericalError:
-            if last is free:
+            if search is None:
                 raise
             status = f"round-off at law variance {level:g}"
             break
-        point, last, used, status = found
-        steps += used
-    projected = project(point.f, free.time_covariance, law)
+        search, steps = trial, steps + used
+    assert search is not None
+    last = search.linearised(search.at(point))
+    projected = project(point.f, free.covariance, law)
     violation = law.values(projected)
-    unmet = np.abs(violation) > UNMET * np.sqrt(_variance(1.0, law.slopes(projected), free))
+    unmet = np.abs(violation) > UNMET * np.sqrt(_variance(1.0, law.slopes(projected), free, reference))
     if unmet.any():
         status = f"law not met near t = {series.times[np.argmax(unmet.any(axis=1))]:.6g}"
     return LawSmooth(projected[series.place], last.covariance, last, status, steps, violation[series.place])
 
 
-def _descend(
-    search: _Search, iterate: _Iterate, last: MarkovPosterior, sd: np.ndarray, limit: float, allowed: int
-) -> tuple[_Point, MarkovPosterior, int, str]:
-    """Steps at one law variance until one is below ``limit`` sds: the last point and linearisation, count and status.
+def _without_law(prior: MarkovPrior, series: TimeSeries) -> tuple[_Free, _Point]:
+    """The problem without law and its solution; the factor, which is large, is not kept."""
+    solved = smooth(prior, series)
+    free = _Free(prior, series, solved.space, solved.factor.chain, solved.time_covariance)
+    return free, _point(solved)
+
+
+def _descend(search: _Search, point: _Point, sd: np.ndarray, limit: float, allowed: int) -> tuple[_Point, int, str]:
+    """Steps at one law variance until one is below ``limit`` sds: the last point, the number of steps and the status.
 
     Near the end the merit is round-off of very large numbers; there a step is taken if it is at most half the last.
     """
-    before = 0.0
+    iterate, before = search.at(point), 0.0
     for step in range(1, allowed + 1):
-        aim, last = _aim(search, iterate)
+        aim = search.at(_point(search.linearised(iterate)))
         change = _change(iterate, aim, sd)
         moved = aim if change <= 0.5 * before else _line_search(search, iterate, aim)
         if moved is None:
-            return iterate.point, last, step, "converged" if change <= limit else "stalled"
+            return iterate.point, step, "converged" if change <= limit else "stalled"
         before = _change(iterate, moved, sd)
         iterate = moved
         if before <= limit:
-            return iterate.point, last, step, "converged"
-    return iterate.point, last, allowed, "step limit"
+            return iterate.point, step, "converged"
+    return iterate.point, allowed, "step limit"
 
 
 def _change(first: _Iterate, second: _Iterate, sd: np.ndarray) -> float:
@@ -157,8 +184,14 @@ def _point(solved: MarkovPosterior) -> _Point:
     return _Point(solved.time_mean, alpha, solved.constant.estimate, solved.constant.standard)
 
 
-def _variance(level: float, J: np.ndarray, free: MarkovPosterior) -> np.ndarray:
-    """(n, R) variances of the law's rows: ``level`` times the posterior variance, or that of one measurement if larger.
+def _variance(level: float, J: np.ndarray, free: _Free, reference: np.ndarray | None) -> np.ndarray:
+    """(n, R) variances of the law's rows: ``level`` times the reference, but not below round-off."""
+    size = _reference(J, free) if reference is None else reference
+    return np.maximum(level * size, ROUND_OFF * np.einsum("irt,tu,iru->ir", J, _prior_covariance(free.prior), J))
+
+
+def _reference(J: np.ndarray, free: _Free) -> np.ndarray:
+    """(n, R) posterior variances of the law's rows, or those of one measurement where these are larger.
 
     Neighbouring times share what they know; with many of them in a lengthscale the posterior variance is far below one
     measurement's, and as many rows act together on it. A variance relative to the measurement keeps their joint weight.
@@ -167,25 +200,15 @@ def _variance(level: float, J: np.ndarray, free: MarkovPosterior) -> np.ndarray:
     measured = ~np.isnan(series.values)
     noise = np.where(measured, series.variance, 0.0).sum(axis=0) / np.maximum(measured.sum(axis=0), 1)
     crowding = len(series.times) / max(int(np.any(series.rows != 0, axis=(1, 2)).sum()), 1)
-    own = np.einsum("irt,itu,iru->ir", J, free.time_covariance, J)
-    reference = np.maximum(own, crowding * np.einsum("irt,t->ir", J**2, noise))
-    typical = reference.mean(axis=0)
-    floor = ROUND_OFF * np.einsum("irt,tu,iru->ir", J, _prior_covariance(free.prior), J)
-    return np.maximum(level * np.maximum(reference, np.where(typical > 0, 1e-4 * typical, 1.0)), floor)
+    own = np.einsum("irt,itu,iru->ir", J, free.covariance, J)
+    size = np.maximum(own, crowding * np.einsum("irt,t->ir", J**2, noise))
+    typical = size.mean(axis=0)
+    return np.maximum(size, np.where(typical > 0, 1e-4 * typical, 1.0))
 
 
 def _prior_covariance(prior: MarkovPrior) -> np.ndarray:
     """(T, T) covariance of f at any one time."""
     return np.sum([term.covariance for term in prior.terms], axis=0) + prior.mean_covariance
-
-
-def _aim(search: _Search, iterate: _Iterate) -> tuple[_Iterate, MarkovPosterior]:
-    """The full Gauss-Newton step: the posterior given J f = J f_k - g(f_k), the law linearised at the iterate."""
-    free, J = search.free, search.law.slopes(iterate.point.f)
-    target = np.einsum("irt,it->ir", J, iterate.point.f) - iterate.g
-    series = with_rows(free.series, J, target, search.variance)
-    solved = posterior(free.prior, series, free.space, refactorise(free, series))
-    return search.at(_point(solved)), solved
 
 
 def _line_search(search: _Search, start: _Iterate, aim: _Iterate) -> _Iterate | None:
