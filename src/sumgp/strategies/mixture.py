@@ -15,8 +15,10 @@ from sumgp.inference.integrate import CURVATURE_FLOOR, curvature, integrate
 from sumgp.inference.objective import Evidence, Objective
 from sumgp.inference.optimise import MapEstimate
 from sumgp.priors.multitask import MultitaskPrior
+from sumgp.solvers.choice import choose_evidence
 from sumgp.strategies.component import Component
 from sumgp.strategies.problem import FitProblem, kernel_name
+from sumgp.strategies.thinned import chosen_rows, improved, on_rows, prior_on_rows
 
 LARGEST_INTEGRATED = 1500  # measured entries above which hyperparameters are plugged in
 LOW_EFFECTIVE = 5.0
@@ -42,6 +44,8 @@ class Candidates:
     @cached_property
     def log_volumes(self) -> tuple[float, ...]:
         """Log of the Gaussian integral around each maximum, which makes candidates of different size comparable."""
+        if len(self.priors) == 1:
+            return (0.0,)
         spectra = [np.linalg.eigvalsh(H) for H in self.curvatures]
         return tuple(0.5 * float(np.sum(np.log(2.0 * np.pi / np.maximum(v, CURVATURE_FLOOR)))) for v in spectra)
 
@@ -52,24 +56,42 @@ class Candidates:
 
     def only(self, keep: list[int]) -> Candidates:
         """The candidates at these positions."""
-        return Candidates(*(tuple(values[k] for k in keep) for values in (self.priors, self.objectives, self.maxima)))
+        return Candidates(
+            tuple(self.priors[k] for k in keep), tuple(self.objectives[k] for k in keep), tuple(self.maxima[k] for k in keep)
+        )
 
 
-def fit_candidates(problem: FitProblem, priors: tuple[MultitaskPrior, ...], evidence: Callable[[MultitaskPrior], Evidence]) -> Candidates:
-    """Maximise each candidate's posterior."""
-    objectives = tuple(Objective(prior, evidence(prior)) for prior in priors)
+def fit_candidates(
+    problem: FitProblem, priors: tuple[MultitaskPrior, ...], evidence: Callable[[MultitaskPrior], Evidence] | None = None
+) -> Candidates:
+    """Maximise each candidate's posterior; ``evidence`` None = that of the data, by the problem's solver.
+
+    With many data the candidates are fitted to some of the rows, and the best of them is improved on all.
+    """
+    if evidence is None and int(problem.data.measured.sum()) > LARGEST_INTEGRATED:
+        rows = chosen_rows(problem)
+        thin = on_rows(problem, rows)
+        some = fit_candidates(thin, tuple(prior_on_rows(p, thin, rows) for p in priors))
+        objective, maximum = improved(problem, priors[some.best], some.maxima[some.best])
+        return Candidates((priors[some.best],), (objective,), (maximum,))
+    of_data = evidence or (lambda prior: choose_evidence(problem.solver, prior, problem.x, problem.y))
+    objectives = tuple(Objective(prior, of_data(prior)) for prior in priors)
     maxima = tuple(problem.maximise(o, kernel_name(o.prior)) for o in objectives)
     return Candidates(priors, objectives, maxima)
 
 
-def mix(problem: FitProblem, fitted: Candidates, build: Build, score: Score | None, draws: int) -> tuple[tuple[Component, ...], np.ndarray, dict[str, Any]]:
+def mix(
+    problem: FitProblem, fitted: Candidates, build: Build, score: Score | None, draws: int
+) -> tuple[tuple[Component, ...], np.ndarray, dict[str, Any]]:
     """Components and weights: the best maximum alone ("plug-in"), or draws around all maxima ("integrated")."""
     large = int((~np.isnan(problem.y)).sum()) > LARGEST_INTEGRATED
     report: dict[str, Any] = {"candidates": _describe(fitted), "uncertainty": problem.uncertainty}
     n_free = max(p.n_parameters for p in fitted.priors)
     if problem.uncertainty == "plug-in" or large or n_free == 0:
         if large and problem.uncertainty == "integrated":
-            report["uncertainty"] = f"plug-in (more than {LARGEST_INTEGRATED} measurements: hyperparameters are well determined)"
+            report["uncertainty"] = (
+                f"plug-in (more than {LARGEST_INTEGRATED} measurements: hyperparameters are well determined)"
+            )
         best = int(np.argmax(approximate_evidence(fitted, score)))
         report |= _chosen(fitted, best, fitted.maxima[best].status)
         return (build(fitted.priors[best], fitted.maxima[best].theta),), np.ones(1), report
@@ -77,9 +99,11 @@ def mix(problem: FitProblem, fitted: Candidates, build: Build, score: Score | No
     approximate = approximate_evidence(fitted, score)
     fitted = fitted.only([k for k, value in enumerate(approximate) if value > max(approximate) - OUT_OF_REACH])
     result = integrate(
-        fitted.objectives, fitted.maxima,
+        fitted.objectives,
+        fitted.maxima,
         (lambda k, theta: score(fitted.priors[k], theta)) if score is not None else (lambda k, theta: 0.0),
-        draws, problem.random_state,
+        draws,
+        problem.random_state,
     )
     components = tuple(build(fitted.priors[d.candidate], d.theta) for d in result.draws)
     weights = np.array([d.weight for d in result.draws])
@@ -94,7 +118,8 @@ def mix(problem: FitProblem, fitted: Candidates, build: Build, score: Score | No
         warnings.warn(
             f"the average over hyperparameters rests on an effective {result.effective:.1f} draws only; "
             "intervals may be too narrow: give a kernel with fewer hyperparameters or more data",
-            SumGPWarning, stacklevel=2,
+            SumGPWarning,
+            stacklevel=2,
         )
     return components, weights, report
 
