@@ -146,6 +146,11 @@ def test_groups_share_one_scale_but_not_the_mean() -> None:
 def test_output_groups() -> None:
     assert output_groups(None, "ab") == ((0,), (1,))
     assert output_groups([["c", 0]], "abc") == ((2, 0), (1,))
-    for bad, message in [([["q"]], "names among"), ([["a", "a"]], "at most one"), ([["a"], [0]], "at most one"), ([[7]], "at most")]:
+    for bad, message in [
+        ([["q"]], "names among"),
+        ([["a", "a"]], "at most one"),
+        ([["a"], [0]], "at most one"),
+        ([[7]], "at most"),
+    ]:
         with pytest.raises(DataError, match=message):
             output_groups(bad, "ab")

@@ -57,14 +57,22 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "infinity in Y": ({"Y": with_value(-np.inf)}, DataError, r"^Y: .*infinity in row 1, output 'y2'; write NaN"),
     "lengths": ({"Y": Y[1:]}, DataError, r"^Y: expected 12 rows as in X, got 11 rows"),
     "nothing measured": ({"Y": Y * np.nan}, DataError, r"^Y: .*at least one measured value"),
-    "never measured, no law": ({"Y": NEVER, "constraint": None}, ConstraintError, r"'y3' was never measured and no law determines it"),
+    "never measured, no law": (
+        {"Y": NEVER, "constraint": None},
+        ConstraintError,
+        r"'y3' was never measured and no law determines it",
+    ),
     "never measured, outside the law": (
         {"Y": NEVER, "constraint": LinearConstraint([1.0, 1.0, 0.0])},
         ConstraintError,
         r"'y3' was never measured and no law determines it",
     ),
     "columns of F": ({"constraint": LinearConstraint([1.0, 1.0])}, ConstraintError, r"^F: expected 3 columns"),
-    "zero row in F": ({"constraint": LinearConstraint([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]])}, ConstraintError, r"^F: row 2 has only zeros"),
+    "zero row in F": (
+        {"constraint": LinearConstraint([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]])},
+        ConstraintError,
+        r"^F: row 2 has only zeros",
+    ),
     "contradictory rows": (
         {"constraint": LinearConstraint([[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]], [1.0, 3.0])},
         ConstraintError,
@@ -78,14 +86,20 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "contradictory at one input": (
         {
             "constraint": LinearConstraint(
-                lambda x: np.stack([np.tile([1.0, 1.0, 1.0], (len(x), 1)), np.tile([1.0, 1.0, 1.0], (len(x), 1)) * (x > 4.9)], axis=1),
+                lambda x: np.stack(
+                    [np.tile([1.0, 1.0, 1.0], (len(x), 1)), np.tile([1.0, 1.0, 1.0], (len(x), 1)) * (x > 4.9)], axis=1
+                ),
                 lambda x: np.column_stack([np.ones(len(x)), np.where(x[:, 0] > 4.9, 2.0, 0.0)]),
             )
         },
         ConstraintError,
         r"no outputs meet .* at x = \[5.0\] \(row 11\)",
     ),
-    "total that is NaN": ({"constraint": LinearConstraint([1, 1, 1], lambda x: np.full(len(x), np.nan))}, ConstraintError, "not finite at x = "),
+    "total that is NaN": (
+        {"constraint": LinearConstraint([1, 1, 1], lambda x: np.full(len(x), np.nan))},
+        ConstraintError,
+        "not finite at x = ",
+    ),
     "text in X": ({"X": np.array(list("abcdefghijkl"))}, DataError, r"^X: expected numbers"),
     "text in Y": ({"Y": np.full((12, 3), "a")}, DataError, r"^Y: expected numbers"),
     "white noise": ({"kernel": RBF() + RBF(), "noise": "loud"}, DataError, "^noise: expected"),
@@ -103,11 +117,31 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "no law in the list": ({"constraint": []}, ConstraintError, "^constraint: expected a formula"),
     "names of outputs": ({"outputs": ["a", "b"]}, DataError, r"^Y: expected 2 column\(s\)"),
     "groups": ({"groups": [["y1", "q"]]}, DataError, "^groups: expected names among"),
-    "strategy without a law": ({"constraint": None, "strategy": Projected()}, ConstraintError, r"^strategy: Projected\(\) needs a law"),
-    "nonlinear law, linear strategy": ({"constraint": "y1**2 + y2**2 = 1", "strategy": Conditioned()}, ConstraintError, r"use Linearized\(\)"),
-    "Kronecker with gaps": ({"Y": with_value(np.nan), "solver": Kronecker()}, DataError, r"needs complete data.*use Dense\(\)"),
-    "Kronecker with an unknown total": ({"constraint": LinearConstraint([1, 1, 1], Unknown()), "solver": Kronecker()}, DataError, r"use Dense\(\)"),
-    "law of other outputs": ({"constraint": LinearConstraint([1, 1]).bind(("p", "q"), ("x",))}, ConstraintError, "bind it to these"),
+    "strategy without a law": (
+        {"constraint": None, "strategy": Projected()},
+        ConstraintError,
+        r"^strategy: Projected\(\) needs a law",
+    ),
+    "nonlinear law, linear strategy": (
+        {"constraint": "y1**2 + y2**2 = 1", "strategy": Conditioned()},
+        ConstraintError,
+        r"use Linearized\(\)",
+    ),
+    "Kronecker with gaps": (
+        {"Y": with_value(np.nan), "solver": Kronecker()},
+        DataError,
+        r"needs complete data.*use Dense\(\)",
+    ),
+    "Kronecker with an unknown total": (
+        {"constraint": LinearConstraint([1, 1, 1], Unknown()), "solver": Kronecker()},
+        DataError,
+        r"use Dense\(\)",
+    ),
+    "law of other outputs": (
+        {"constraint": LinearConstraint([1, 1]).bind(("p", "q"), ("x",))},
+        ConstraintError,
+        "bind it to these",
+    ),
 }
 
 
@@ -276,7 +310,9 @@ def test_extrapolation_returns_to_the_prior_mean_and_keeps_the_law() -> None:
     assert np.all(far.std[0] > 5.0 * near.max(axis=0))
 
 
-@pytest.mark.parametrize("strategy", [Conditioned(), Conditioned(joint=True), Linearized(), Projected(), Unconstrained()], ids=repr)
+@pytest.mark.parametrize(
+    "strategy", [Conditioned(), Conditioned(joint=True), Linearized(), Projected(), Unconstrained()], ids=repr
+)
 def test_a_point_does_not_depend_on_the_others_asked(strategy: Any) -> None:
     gp = plug_in(BUDGET, strategy=strategy).fit(X, Y)
     together = gp.posterior(np.concatenate([ASKED, X, [3.3]]))

@@ -54,7 +54,7 @@ def test_cholesky_of_a_singular_matrix_uses_a_tiny_jitter() -> None:
 
 
 def test_cholesky_of_an_indefinite_matrix_names_the_matrix_and_remedies() -> None:
-    with pytest.raises(NumericalError, match="test matrix of size 2 is not positive definite.*noise"):
+    with pytest.raises(NumericalError, match=r"test matrix of size 2 is not positive definite.*noise"):
         cholesky(np.diag([1.0, -1.0]), "test")
 
 

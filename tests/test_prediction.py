@@ -82,7 +82,7 @@ def test_density_is_the_derivative_of_the_distribution_and_integrates_to_one(mix
 
 @pytest.mark.parametrize("bad", [0.0, 1.0, -1.0, 95.0, np.nan])
 def test_levels_outside_zero_and_one_are_refused(plugged: Posterior, bad: float) -> None:
-    with pytest.raises(DataError, match="^level: expected a probability"):
+    with pytest.raises(DataError, match=r"^level: expected a probability"):
         plugged.interval(bad)
 
 

@@ -143,5 +143,7 @@ def symmetric_exponential(S: np.ndarray) -> SymmetricExponential:
     gap = values[:, None] - values[None, :]
     close = np.abs(gap) < 1e-8
     safe = np.where(close, 1.0, gap)
-    divided = np.where(close, np.exp(0.5 * (values[:, None] + values[None, :])), (exponentials[:, None] - exponentials) / safe)
+    divided = np.where(
+        close, np.exp(0.5 * (values[:, None] + values[None, :])), (exponentials[:, None] - exponentials) / safe
+    )
     return SymmetricExponential((U * exponentials) @ U.T, U, divided)

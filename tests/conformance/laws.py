@@ -72,11 +72,17 @@ LAWS: dict[str, LawKind] = {
     ),
     "redundant rows": LawKind(LinearConstraint([[1.0, 1.0], [3.0, 3.0]], [1.0, 3.0]), waves, True),
     "squares": LawKind(SumConstraint([Term(0, 0.5, Square()), Term(1, 0.5, Square())], 0.5), circle, False),
-    "squares, unknown total": LawKind(SumConstraint([Term(0, 1.0, Square()), Term(1, 1.0, Square())], Unknown()), circle, False, False),
-    "squares, soft": LawKind(SumConstraint([Term(0, 1.0, Square()), Term(1, 1.0, Square())], 1.0, noise=0.05), circle, False),
+    "squares, unknown total": LawKind(
+        SumConstraint([Term(0, 1.0, Square()), Term(1, 1.0, Square())], Unknown()), circle, False, False
+    ),
+    "squares, soft": LawKind(
+        SumConstraint([Term(0, 1.0, Square()), Term(1, 1.0, Square())], 1.0, noise=0.05), circle, False
+    ),
     "logarithm": LawKind(SumConstraint([Term(0, 1.0, Log()), Term(1, 1.0)], 1.0), logarithmic, False),
     "length": LawKind(FunctionConstraint(rod), circle, False, choices={"groups": [[0, 1]]}),
-    "product": LawKind("p * q = 1", lambda x: np.c_[1.5 + np.sin(x), 1.0 / (1.5 + np.sin(x))], False, choices={"outputs": ["p", "q"]}),
+    "product": LawKind(
+        "p * q = 1", lambda x: np.c_[1.5 + np.sin(x), 1.0 / (1.5 + np.sin(x))], False, choices={"outputs": ["p", "q"]}
+    ),
 }
 
 

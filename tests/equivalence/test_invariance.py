@@ -103,10 +103,13 @@ def numbers(strategy: Any, seed: int) -> np.ndarray:
     return np.concatenate([posterior.mean, posterior.std, *posterior.interval(), *posterior.sample(2)])
 
 
+# Few draws make for little time, and for a warning that they are few.
+@pytest.mark.filterwarnings("ignore::sumgp.SumGPWarning")
 @pytest.mark.parametrize("strategy", FEW_DRAWS, ids=repr)
 def test_a_seed_repeats_every_number(strategy: Any) -> None:
     np.testing.assert_array_equal(numbers(strategy, 3), numbers(strategy, 3))
 
 
+@pytest.mark.filterwarnings("ignore::sumgp.SumGPWarning")
 def test_another_seed_draws_other_hyperparameters() -> None:
     assert not np.array_equal(numbers(FEW_DRAWS[0], 3), numbers(FEW_DRAWS[0], 4))

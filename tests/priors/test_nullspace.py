@@ -9,7 +9,12 @@ from sumgp.errors import ConstraintError
 from sumgp.linalg import schur_condition
 from sumgp.priors import nullspace_basis, nullspace_task
 
-LAWS = [np.ones((1, 3)), np.array([[1.0, 1.0, 0.0, 0.0]]), np.array([[1.0, 2.0, -1.0, 0.5], [0.0, 1.0, 1e-3, 4.0]]), np.eye(3)[:2]]
+LAWS = [
+    np.ones((1, 3)),
+    np.array([[1.0, 1.0, 0.0, 0.0]]),
+    np.array([[1.0, 2.0, -1.0, 0.5], [0.0, 1.0, 1e-3, 4.0]]),
+    np.eye(3)[:2],
+]
 
 
 @pytest.mark.parametrize("F", LAWS, ids=lambda F: str(F.shape))

@@ -10,7 +10,14 @@ from equivalence.small_problems import differences
 from sumgp.priors import FullTask, LowRankTask, TaskCovariance
 from sumgp.priors.tasks import FLOOR
 
-TASKS: list[TaskCovariance] = [FullTask(1), FullTask(3), FullTask(4, 0.7), LowRankTask(3, 0), LowRankTask(3, 1), LowRankTask(3, 3)]
+TASKS: list[TaskCovariance] = [
+    FullTask(1),
+    FullTask(3),
+    FullTask(4, 0.7),
+    LowRankTask(3, 0),
+    LowRankTask(3, 1),
+    LowRankTask(3, 3),
+]
 
 
 @pytest.mark.parametrize("task", TASKS, ids=repr)

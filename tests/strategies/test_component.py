@@ -35,7 +35,9 @@ def test_taper_leaves_marginals_and_other_columns_alone() -> None:
     assert np.linalg.eigvalsh(tapered.reshape(12, 12))[0] > -1e-10
 
 
-@pytest.mark.parametrize("strategy", [Conditioned(joint=True), Linearized(taper=None), Linearized(taper=2.0), Projected()], ids=repr)
+@pytest.mark.parametrize(
+    "strategy", [Conditioned(joint=True), Linearized(taper=None), Linearized(taper=2.0), Projected()], ids=repr
+)
 def test_joint_covariance_has_the_marginal_ones_on_its_diagonal(strategy: Any) -> None:
     gp = fit_held(plug_in(BUDGET, strategy=strategy), X, Y)
     component = gp.fitted_.components[0]

@@ -61,7 +61,9 @@ def test_round_off_of_large_totals_is_no_contradiction() -> None:
 
 def test_varying_coefficients_are_checked_row_by_row() -> None:
     def F(x: np.ndarray) -> np.ndarray:
-        return np.stack([np.tile([1.0, 1.0, 1.0], (len(x), 1)), np.column_stack([x[:, 0], x[:, 0], np.ones(len(x))])], axis=1)
+        return np.stack(
+            [np.tile([1.0, 1.0, 1.0], (len(x), 1)), np.column_stack([x[:, 0], x[:, 0], np.ones(len(x))])], axis=1
+        )
 
     check_law(law(F, [1.0, 1.0]), DATA, scaling())
     with pytest.raises(ConstraintError, match=r"no outputs meet .* at x = \[1.0\] \(row 1\)"):

@@ -60,7 +60,9 @@ def prepare_kernel(kernel: Any, half_range: np.ndarray) -> Kernel:
     kernel = clone(kernel)
     for leaf in leaves(kernel):
         if isinstance(leaf, WhiteKernel):
-            raise DataError(worded("kernel", "a kernel without white noise", "a WhiteKernel", "use the argument noise= instead"))
+            raise DataError(
+                worded("kernel", "a kernel without white noise", "a WhiteKernel", "use the argument noise= instead")
+            )
         if _has_lengthscale(leaf) and _is_default(leaf):
             size = half_range if np.ndim(leaf.length_scale) else float(np.sqrt(np.mean(half_range**2)))
             leaf.set_params(
@@ -76,8 +78,10 @@ def _has_lengthscale(leaf: Kernel) -> bool:
 
 def _is_default(leaf: Any) -> bool:
     bounds = leaf.length_scale_bounds
-    return bool(np.all(np.asarray(leaf.length_scale) == 1.0)) and not isinstance(bounds, str) and (
-        np.shape(bounds) == (2,) and tuple(bounds) == SKLEARN_DEFAULT_BOUNDS
+    return (
+        bool(np.all(np.asarray(leaf.length_scale) == 1.0))
+        and not isinstance(bounds, str)
+        and (np.shape(bounds) == (2,) and tuple(bounds) == SKLEARN_DEFAULT_BOUNDS)
     )
 
 

@@ -95,7 +95,7 @@ class MultitaskPrior:
 
     @cached_property
     def soft_share(self) -> float:
-        """Factor on a soft error's task variance: it varies with K + mean_variance, and is to have its own variance there."""
+        """Factor on a soft error's task variance: it varies with K + mean_variance, where it is to keep its size."""
         return 1.0 / (1.0 + self.mean_variance) if self.mean_shape == "task" else 1.0
 
     def start(self) -> np.ndarray:

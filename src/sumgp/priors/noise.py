@@ -77,15 +77,23 @@ def read_noise(noise: Any, y_scale: np.ndarray, groups: Sequence[Sequence[int]],
             # Relative to the geometric mean of the scales, so that the prior's centre keeps its meaning.
             reference = np.exp(np.mean(np.log(y_scale))) / y_scale
             return NoiseModel((tuple(range(n_outputs)),), reference)
-        raise DataError(worded("noise", "'per-output', 'shared' or known standard deviations", repr(noise), "choose one of them"))
+        raise DataError(
+            worded("noise", "'per-output', 'shared' or known standard deviations", repr(noise), "choose one of them")
+        )
     try:
         known = np.asarray(noise, dtype=float)
     except (TypeError, ValueError) as error:
-        raise DataError(worded("noise", "'per-output', 'shared' or numbers", repr(noise), "give standard deviations")) from error
+        raise DataError(
+            worded("noise", "'per-output', 'shared' or numbers", repr(noise), "give standard deviations")
+        ) from error
     if known.shape not in ((), (n_outputs,), (n_rows, n_outputs)):
         raise DataError(
-            worded("noise", f"a number, {n_outputs} numbers or an array ({n_rows}, {n_outputs})", f"shape {known.shape}",
-                   "give one standard deviation per output or per measurement")
+            worded(
+                "noise",
+                f"a number, {n_outputs} numbers or an array ({n_rows}, {n_outputs})",
+                f"shape {known.shape}",
+                "give one standard deviation per output or per measurement",
+            )
         )
     if not np.all(np.isfinite(known)) or np.any(known < 0):
         raise DataError(worded("noise", "standard deviations of zero or more", "negative or NaN values", "correct them"))

@@ -18,12 +18,7 @@ from sumgp.solvers.dense import LOG_2PI
 
 def fits_kronecker(prior: MultitaskPrior, y: np.ndarray) -> bool:
     """True if the Kronecker form is exact: complete data, one term, one noise variance per output."""
-    return (
-        not np.isnan(y).any()
-        and len(prior.kernels) == 1
-        and prior.noise.known is None
-        and not prior.noise.closed
-    )
+    return not np.isnan(y).any() and len(prior.kernels) == 1 and prior.noise.known is None and not prior.noise.closed
 
 
 class KroneckerEvidence:
@@ -73,7 +68,7 @@ class KroneckerEvidence:
         return value, gradient
 
     def _free_constants(self, vectors: list[np.ndarray], V: np.ndarray, inverse: np.ndarray, Ud: np.ndarray) -> float:
-        """Add a free constant per output: replaces C0^-1 r by C^-1 r, appends the columns of Z, returns the change in value."""
+        """Add a free constant per output: C0^-1 r becomes C^-1 r, the columns of Z are appended; the change in value."""
         T = self.y.shape[1]
         ones = V.sum(axis=0)  # V^T 1
         # C0^-1 (1 (x) e_t) for each output t, as (N, T) matrices.

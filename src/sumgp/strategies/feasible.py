@@ -23,9 +23,7 @@ def check_law(law: Law, data: Data, scaling: Scaling) -> None:
         _check_each_row(law, data, scaling)
 
 
-def independent_rows(
-    law: SumLaw, data: Data, scaling: Scaling | None = None
-) -> tuple[np.ndarray, np.ndarray, list[int]]:
+def independent_rows(law: SumLaw, data: Data, scaling: Scaling | None = None) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """F (R', T), noise and positions of rows that are not combinations of earlier ones; with another total: an error.
 
     Rows are compared in unit-free outputs where ``scaling`` is given, so that units cannot make them look alike.

@@ -1,4 +1,4 @@
-"""From a bound law to what the solvers need: columns for unknown constants, unit-free rows, points at which it is imposed."""
+"""From a bound law to what the solvers need: columns for unknown constants, unit-free rows, points to impose it at."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def complete_scaling(law: Law | None, data: Data, scaling: Scaling) -> Scaling:
     if law is None or not np.all(law.involved()[never]):
         outside = names if law is None else [n for n, i in zip(names, never, strict=True) if not law.involved()[i]]
         raise ConstraintError(
-            f"Y: output {outside[0]!r} was never measured and no law determines it; measure it, drop it, or give a law that holds it"
+            f"Y: output {outside[0]!r} was never measured and no law determines it; "
+            "measure it, drop it, or give a law that holds it"
         )
     if len(never) == data.y.shape[1]:
         raise ConstraintError("Y: nothing was measured at all; give at least one value")
