@@ -39,7 +39,9 @@ def plot_posterior(posterior: Posterior, level: float = 0.95) -> Figure:
         axis.plot(data.x[seen, 0], data.y[seen, t], "o", color="black", ms=4, label="measured")
         if not seen.all():
             at = np.full((~seen).sum(), 0.02)
-            axis.plot(data.x[~seen, 0], at, "|", color="grey", ms=9, transform=axis.get_xaxis_transform(), label="not measured")
+            axis.plot(
+                data.x[~seen, 0], at, "|", color="grey", ms=9, transform=axis.get_xaxis_transform(), label="not measured"
+            )
         axis.set_ylabel(name)
         axis.legend(loc="upper right", fontsize="x-small", ncols=4, framealpha=0.8)
         axis.margins(y=0.25)

@@ -55,7 +55,7 @@ class Posterior:
 
     @cached_property
     def _marginals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Means (K, n, C), standard deviations (K, n, T), mixture covariance (n, C, C) and mixture mean (n, C), unit-free."""
+        """Means (K, n, C), standard deviations (K, n, T), the mixture's covariance (n, C, C) and mean (n, C), unit-free."""
         weights, T = self.fitted.weights, self._n_outputs
         inputs = self.scaling.inputs(self.x)
         means, sds, covariances = [], [], []
@@ -72,7 +72,12 @@ class Posterior:
             means.append(mean)
             sds.append(np.sqrt(np.maximum(variance, 1e-300)))
         all_means = np.concatenate(means, axis=1)
-        return all_means, np.concatenate(sds, axis=1), np.concatenate(covariances), np.einsum("k,knc->nc", weights, all_means)
+        return (
+            all_means,
+            np.concatenate(sds, axis=1),
+            np.concatenate(covariances),
+            np.einsum("k,knc->nc", weights, all_means),
+        )
 
     @cached_property
     def _skewed(self) -> SkewedMixture | None:
@@ -201,7 +206,6 @@ class Posterior:
         law = self.fitted.law
         names = law.law.unknowns if law is not None else ()
         T = self._n_outputs
-        means, _, _, _ = self._marginals
         rows = []
         for i, name in enumerate(names):
             shift, scale = law.shift[T + i], law.scale[T + i]  # type: ignore[union-attr]
@@ -244,7 +248,12 @@ class Posterior:
         columns: dict[str, np.ndarray] = {name: self.x[:, i] for i, name in enumerate(names)}
         mean, std = self.mean, self.std
         for t, name in enumerate(self.output_names):
-            columns |= {name: mean[:, t], f"{name}_sd": std[:, t], f"{name}_lower": lower[:, t], f"{name}_upper": upper[:, t]}
+            columns |= {
+                name: mean[:, t],
+                f"{name}_sd": std[:, t],
+                f"{name}_lower": lower[:, t],
+                f"{name}_upper": upper[:, t],
+            }
         residual = self.residual()
         for r in range(residual.shape[1]):
             columns["law_residual" if residual.shape[1] == 1 else f"law_residual_{r + 1}"] = residual[:, r]
@@ -269,7 +278,8 @@ def mixture_quantile(means: np.ndarray, sds: np.ndarray, weights: np.ndarray, pr
     for _ in range(60):
         s = (value - means) / sds
         F = np.einsum("k,knt->nt", weights, ndtr(s))
-        low, high = np.where(F < probability, value, low), np.where(F < probability, high, value)
+        below = probability > F
+        low, high = np.where(below, value, low), np.where(below, high, value)
         density = np.einsum("k,knt->nt", weights, np.exp(-0.5 * s**2) / (sds * np.sqrt(2.0 * np.pi)))
         with np.errstate(all="ignore"):
             newton = value - (F - probability) / density
