@@ -14,8 +14,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, RationalQuadratic
 
 import sumgp
+from sumgp.inference import Variational
 from sumgp.persistence import archive, model_bytes
 from sumgp.persistence.kernels import read_kernel, write_kernel
+from sumgp.strategies import Transformed
 from sumgp.transforms import Square
 
 NEW = np.linspace(-1.0, 7.0, 33)
@@ -49,6 +51,9 @@ MODELS = {
     "energy, unknown": lambda: made(ENERGY, constants={**CONSTANTS, "E": "unknown"}),
     "energy, tapered": lambda: made(ENERGY, constants=CONSTANTS, strategy=sumgp.Linearized(taper=2.0)),
     "energy, projected": lambda: made(ENERGY, constants=CONSTANTS, strategy=sumgp.Projected()),
+    "transformed": lambda: made(ENERGY, constants=CONSTANTS, strategy=Transformed()),
+    "transformed, variational": lambda: made(ENERGY, constants=CONSTANTS, strategy=Transformed(inference=Variational())),
+    "logarithm": lambda: made("log(z + 3) = 0.5*v + 1", strategy=sumgp.Linearized()),
     "sum of terms": lambda: made(sumgp.SumConstraint([sumgp.Term("z", 0.5, Square()), sumgp.Term("v", 0.5, Square())], 0.8)),
     "two objects": lambda: made([sumgp.LinearConstraint([1.0, 1.0], 1.0), sumgp.LinearConstraint([1.0, -1.0], 0.2)]),
     "general joint": lambda: made("z + v = 1", strategy=sumgp.Conditioned(joint=True)),

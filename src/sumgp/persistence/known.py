@@ -1,41 +1,46 @@
-"""The classes that may stand in a model file: frozen dataclasses of the package itself, by name."""
+"""The classes that may stand in a model file: public frozen dataclasses of the package's own parts, by name."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import is_dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 
-from sumgp import data
-from sumgp.constraints import base as constraint_base
-from sumgp.constraints import sums
-from sumgp.inference import law_solve
-from sumgp.solvers import choice, weights
-from sumgp.strategies import base, component, conditioned, linearized, projected, unconstrained
-from sumgp.transforms import branched, elementary, periodic
+from sumgp import data, inference, solvers, strategies, transforms
+from sumgp.constraints import base, sums
 
-MODULES = (
-    data,
-    constraint_base,
-    sums,
-    elementary,
-    branched,
-    periodic,
-    law_solve,
-    weights,
-    choice,
-    base,
-    component,
-    conditioned,
-    linearized,
-    projected,
-    unconstrained,
-)
+PACKAGES = (transforms, solvers, inference, strategies)
+MODULES = (data, base, sums)
+
+
+def modules() -> Iterator[ModuleType]:
+    """The modules whose classes make up a fitted model."""
+    yield from MODULES
+    for package in PACKAGES:
+        for found in iter_modules(package.__path__, package.__name__ + "."):
+            yield import_module(found.name)
 
 
 def public_dataclasses(module: ModuleType) -> dict[str, type]:
-    """Dataclasses that a module defines itself and does not hide."""
+    """Frozen dataclasses that a module defines itself and does not hide."""
     found = {name: value for name, value in vars(module).items() if isinstance(value, type) and is_dataclass(value)}
-    return {name: value for name, value in found.items() if value.__module__ == module.__name__ and not name.startswith("_")}
+    return {
+        name: value
+        for name, value in found.items()
+        if value.__module__ == module.__name__ and not name.startswith("_") and value.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    }
 
 
-CLASSES: dict[str, type] = {name: value for module in MODULES for name, value in public_dataclasses(module).items()}
+@cache
+def known_classes() -> dict[str, type]:
+    """Name -> class; a name that two parts use is in neither's favour and cannot be stored."""
+    result: dict[str, type] = {}
+    twice: set[str] = set()
+    for module in modules():
+        for name, value in public_dataclasses(module).items():
+            twice |= {name} & set(result)
+            result[name] = value
+    return {name: value for name, value in result.items() if name not in twice}

@@ -12,11 +12,11 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from sumgp.constraints.law import Law
+from sumgp.constraints.law import Law, SumLaw
 from sumgp.errors import DataError
 from sumgp.inference.unitfree import UnitFreeLaw
 from sumgp.persistence.kernels import read_kernel, write_kernel
-from sumgp.persistence.known import CLASSES
+from sumgp.persistence.known import known_classes
 
 MARK = "$"  # key that says what a JSON object stands for
 DEEPEST = 40
@@ -45,6 +45,8 @@ class Writer:
             return items if isinstance(value, list) else {MARK: "tuple", "items": items}
         if isinstance(value, Mapping):
             return {MARK: "dict", "items": [[str(key), self.write(item)] for key, item in value.items()]}
+        if isinstance(value, slice):
+            return {MARK: "slice", "ends": [value.start, value.stop]}
         if isinstance(value, Kernel):
             return {MARK: "kernel", "kernel": write_kernel(value)}
         return self._object(value)
@@ -55,19 +57,25 @@ class Writer:
             self.arrays.append(value)
         return {MARK: "array", "number": self._numbers[id(value)]}
 
+    def _is_own(self, law: Law) -> bool:
+        """The model's law, or one over other columns with the same right sides, which are all that is asked of it."""
+        own = self.law
+        return law is own or (isinstance(law, SumLaw) and isinstance(own, SumLaw) and law.total is own.total)
+
     def _object(self, value: Any) -> dict[str, Any]:
         name = type(value).__name__
         if isinstance(value, Law):
-            if value is not self.law:
+            if not self._is_own(value):
                 raise DataError("save: the model refers to a law other than its own; it cannot be stored")
             return {MARK: "law"}
         if isinstance(value, UnitFreeLaw):
             # The law itself is made again from the formula; only sizes are stored.
             sizes = {key: self.write(getattr(value, key)) for key in ("shift", "scale", "row_scale")}
             return {MARK: "UnitFreeLaw", **sizes}
-        if CLASSES.get(name) is not type(value):
+        kind = known_classes().get(name)
+        if kind is None or kind is not type(value):
             raise DataError(f"save: {name} objects cannot be stored; give a formula or numbers instead of Python code")
-        return {MARK: name, **{f.name: self.write(getattr(value, f.name)) for f in fields(CLASSES[name])}}
+        return {MARK: name, **{f.name: self.write(getattr(value, f.name)) for f in fields(kind)}}
 
 
 @dataclass
@@ -103,6 +111,7 @@ class Reader:
             "float": lambda node, depth: {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[node["value"]],
             "tuple": lambda node, depth: tuple(self.read(item, depth + 1) for item in node["items"]),
             "dict": lambda node, depth: {str(key): self.read(item, depth + 1) for key, item in node["items"]},
+            "slice": lambda node, depth: slice(*(_index(end) for end in node["ends"])),
             "kernel": lambda node, depth: read_kernel(node["kernel"]),
             "law": lambda node, depth: self._own_law(),
             "UnitFreeLaw": self._unit_free_law,
@@ -126,7 +135,7 @@ class Reader:
         return self._unit_free[key]
 
     def _object(self, mark: str, node: dict[str, Any], depth: int) -> Any:
-        kind = CLASSES.get(mark)
+        kind = known_classes().get(mark)
         if kind is None:
             raise DataError(f"model file: {mark!r:.40} is no part of a model; the file is damaged or of a later version")
         names = [f.name for f in fields(kind)]
@@ -164,6 +173,8 @@ def matches(value: Any, hint: Any) -> bool:
         return is_dataclass(value) and callable(value)
     if origin is not None:
         return isinstance(value, origin) if isinstance(origin, type) else value in arguments
+    if getattr(hint, "_is_protocol", False):
+        return is_dataclass(value)
     if hint is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     if hint is int:

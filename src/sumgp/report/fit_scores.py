@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from sumgp.data import Data, Scaling
 from sumgp.estimator import ConstrainedGP
 from sumgp.prediction import Posterior
 from sumgp.priors.kernels import lengthscale_mask
-from sumgp.strategies.component import Component
 from sumgp.strategies.law_setup import typical_rows
 
 SMALLEST_GAP = 1e-6  # of the noise: where the posterior knows an entry as well as its measurement does
@@ -57,7 +57,7 @@ def leave_one_out(model: ConstrainedGP) -> LeftOut:
     return LeftOut(rmse * scaling.y_scale, np.where(measured.any(axis=0), (inside & measured).sum(axis=0) / counts, np.nan))
 
 
-def _component_left_out(component: Component, data: Data, scaling: Scaling) -> tuple[np.ndarray, np.ndarray]:
+def _component_left_out(component: Any, data: Data, scaling: Scaling) -> tuple[np.ndarray, np.ndarray]:
     """Residuals and variances (N, T), unit-free, NaN where nothing was measured."""
     y = scaling.outputs(data.y)
     mean, covariance = component.marginals(scaling.inputs(data.x), data.x)
@@ -119,14 +119,23 @@ def lengthscales(model: ConstrainedGP) -> np.ndarray:
     logs, weights = [], []
     for weight, component in zip(model.fitted_.weights, model.fitted_.components, strict=True):
         shortest = np.full(len(x_scale), np.inf)
-        for term in component.posterior.features.terms:
-            if term.kernel is not None:
-                values = np.exp(term.kernel.theta[lengthscale_mask(term.kernel)])
-                if len(values) in (1, len(x_scale)):
-                    shortest = np.minimum(shortest, values)
+        for values in _kernel_lengths(component):
+            if len(values) in (1, len(x_scale)):
+                shortest = np.minimum(shortest, values)
         if np.all(np.isfinite(shortest)):
             logs.append(np.log(shortest))
             weights.append(weight)
     if not logs:
         return np.full(len(x_scale), np.nan)
     return np.exp(np.average(logs, axis=0, weights=weights)) * x_scale
+
+
+def _kernel_lengths(component: Any) -> list[np.ndarray]:
+    """Lengthscales of each kernel of a component: in weight space, as a time series, or of transformed outputs."""
+    if hasattr(component, "latent"):
+        kernels = [component.latent.kernel]
+    elif hasattr(component.posterior, "features"):
+        kernels = [term.kernel for term in component.posterior.features.terms if term.kernel is not None]
+    else:
+        return [np.array([term.lengthscale]) for term in component.posterior.prior.terms]
+    return [np.exp(kernel.theta[lengthscale_mask(kernel)]) for kernel in kernels]
