@@ -13,6 +13,7 @@ from pathlib import Path
 
 ORDER = (
     "errors",
+    "parallel",
     "linalg",
     "data",
     "transforms",
@@ -25,6 +26,7 @@ ORDER = (
     "prediction",
     "estimator",
     "persistence",
+    "many",
     "metrics",
     "experiments",
     "report",

@@ -11,9 +11,11 @@ from sumgp.constraints import (
 )
 from sumgp.errors import ConstraintError, DataError, NumericalError, SumGPError, SumGPWarning
 from sumgp.estimator import ConstrainedGP
+from sumgp.inference import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
 from sumgp.persistence import load
-from sumgp.solvers.choice import Dense, Kronecker
-from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
+from sumgp.many import FitResult, fit_many
+from sumgp.solvers.choice import Dense, Kronecker, Markov
+from sumgp.strategies import Conditioned, Linearized, Projected, Transformed, Unconstrained
 
 __version__ = "0.1.0"
 
@@ -24,18 +26,27 @@ __all__ = [
     "ConstraintError",
     "DataError",
     "Dense",
+    "ExpectationPropagation",
+    "FitResult",
     "FunctionConstraint",
+    "Gaussian",
     "Kronecker",
+    "Laplace",
     "LinearConstraint",
     "Linearized",
+    "Markov",
+    "MomentMatched",
     "NumericalError",
     "Projected",
     "SumConstraint",
     "SumGPError",
     "SumGPWarning",
     "Term",
+    "Transformed",
     "Unconstrained",
     "Unknown",
+    "Variational",
     "load",
+    "fit_many",
     "parse_constraint",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,23 +10,26 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.gaussian_process.kernels import RBF, Kernel, RationalQuadratic
+from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 from threadpoolctl import threadpool_limits
 
 from sumgp.constraints import AllOf, Constraint, FormulaConstraint, Law, SumLaw
 from sumgp.data import Data, Scaling, choose_scaling, output_groups, read_inputs, read_outputs
-from sumgp.errors import ConstraintError, DataError, SumGPWarning, worded
+from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.prediction import Posterior
 from sumgp.priors import read_noise
 from sumgp.priors.kernels import leaves, prepare_kernel
-from sumgp.strategies import Conditioned, Fitted, Linearized, Strategy, Unconstrained
+from sumgp.solvers.choice import Markov
+from sumgp.solvers.markov_objective import markov_terms
+from sumgp.strategies import Conditioned, Fitted, Linearized, Strategy, Transformed, Unconstrained
+from sumgp.strategies.contradiction import warn_if_contradicted
 from sumgp.strategies.feasible import check_law
-from sumgp.strategies.law_setup import complete_scaling, typical_rows
-from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.law_setup import complete_scaling
+from sumgp.strategies.problem import FitProblem, typical_range
 
+LONG_SERIES = 3000  # measured entries of a time series above which the state-space form is chosen
 SMALL_BLAS = 400  # measured entries below which threads cost more than they give
 MOST_OUTPUTS_FOR_TWO_TERMS = 3  # two task covariances of more outputs have too many hyperparameters for few data
-CONTRADICTION = 6.0  # standard errors between a stated total and the data's own before a warning
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,23 @@ class FitReport:
         return self.details[key] if key in self.details else getattr(self, key)
 
     def __str__(self) -> str:
-        lines = [f"status: {self.status}", f"strategy: {self.strategy}", f"kernel: {self.kernel}", f"uncertainty: {self.uncertainty}"]
+        lines = [
+            f"status: {self.status}",
+            f"strategy: {self.strategy}",
+            f"kernel: {self.kernel}",
+            f"uncertainty: {self.uncertainty}",
+        ]
         lines.append(f"log evidence: {self.log_evidence:.3f}")
-        for key in ("effective_sample_size", "taper", "taper_reason", "law", "closed_data", "dropped_rows", "candidate_weights", "constants"):
+        for key in (
+            "effective_sample_size",
+            "taper",
+            "taper_reason",
+            "law",
+            "closed_data",
+            "dropped_rows",
+            "candidate_weights",
+            "constants",
+        ):
             if key in self.details:
                 lines.append(f"{key.replace('_', ' ')}: {self.details[key]}")
         return "\n".join(lines)
@@ -120,8 +136,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         with threadpool_limits(limits=threads, user_api="blas"):
             fitted = strategy.fit(problem)
         self._keep(problem, law, strategy, fitted)
-        if law is not None:
-            self._warn_if_contradicted(problem, law)
+        if law is not None and not isinstance(strategy, Unconstrained):
+            warn_if_contradicted(problem, law, fitted.components[0].noise * problem.scaling.y_scale**2)
         return self
 
     def _problem(self, X: Any, Y: Any, progress: Callable[[str], None]) -> tuple[FitProblem, Law | None]:
@@ -140,20 +156,20 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         if not stationary:
             scaling = Scaling(np.zeros_like(scaling.x_shift), scaling.x_scale, scaling.y_shift, scaling.y_scale)
         scaling = complete_scaling(law, data, scaling)
-        span = np.ptp(scaling.inputs(x), axis=0)
-        half_range = 0.5 * np.where(span > 0, span, 1.0)
+        solver, kernel = choose_solver(self.solver, self.kernel, self.strategy, data.n_inputs, int(data.measured.sum()))
+        half_range = typical_range(scaling.inputs(x), isinstance(solver, Markov))
         problem = FitProblem(
             data=data,
             scaling=scaling,
             law=law,
-            candidates=candidate_kernels(self.kernel, half_range, y.shape[1], self.strategy, law),
+            candidates=candidate_kernels(kernel, half_range, y.shape[1], self.strategy, law),
             rank=_checked_rank(self.rank, y.shape[1]),
             noise=read_noise(self.noise, scaling.y_scale, groups, len(x)),
             uncertainty=self.uncertainty,
             restarts=int(self.restarts),
             random_state=0 if self.random_state is None else int(self.random_state),
             progress=progress,
-            solver=self.solver,
+            solver=solver,
         )
         return problem, law
 
@@ -168,7 +184,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         for name, value in (("rank", self.rank), ("restarts", self.restarts), ("random_state", self.random_state)):
             optional = value is None and name != "restarts"
             if not optional and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0):
-                raise DataError(worded(name, "a whole number of zero or more", repr(value), "correct it or leave the default"))
+                raise DataError(
+                    worded(name, "a whole number of zero or more", repr(value), "correct it or leave the default")
+                )
 
     def _keep(self, problem: FitProblem, law: Law | None, strategy: Strategy, fitted: Fitted) -> None:
         self.law_ = law
@@ -201,47 +219,15 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             return None
         law = constraint if isinstance(constraint, Law) else constraint.bind(outputs, inputs)
         if law.outputs != outputs:
-            raise ConstraintError(worded("constraint", f"a law for the outputs {list(outputs)}", f"one for {list(law.outputs)}", "bind it to these"))
-        return law
-
-    def _warn_if_contradicted(self, problem: FitProblem, law: Law) -> None:
-        """Compare what the raw complete rows say about each total with what the law states."""
-        if law.unknowns or isinstance(self.strategy_, Unconstrained):
-            return
-        complete = problem.data.measured[:, law.involved()[: problem.n_outputs]].all(axis=1)
-        if complete.sum() < 4:
-            return
-        filled = problem.scaling.restore(typical_rows(problem.data, problem.scaling))[complete]
-        x = problem.data.x[complete]
-        with np.errstate(all="ignore"):
-            residual = law.residual(filled, x)
-        for row in range(law.n_rows):
-            values = residual[:, row][np.isfinite(residual[:, row]) & law.active(x)[:, row]]
-            if len(values) < 4:
-                continue
-            error = max(float(values.std(ddof=1)) / np.sqrt(len(values)), 1e-12 * float(np.abs(filled).max()))
-            offset = float(values.mean())
-            curvature_bias = self._noise_bias(law, filled, x, row)
-            if abs(offset) > CONTRADICTION * error + 2.0 * abs(curvature_bias) + float(law.noise[row]):
-                warnings.warn(
-                    f"the data contradict the law {law.labels[row]!r}: measured rows miss it by {offset:.4g} on average, "
-                    f"with a standard error of {error:.2g}; check the total, or declare it unknown",
-                    SumGPWarning, stacklevel=3,
+            raise ConstraintError(
+                worded(
+                    "constraint",
+                    f"a law for the outputs {list(outputs)}",
+                    f"one for {list(law.outputs)}",
+                    "bind it to these",
                 )
-
-    def _noise_bias(self, law: Law, f: np.ndarray, x: np.ndarray, row: int) -> float:
-        """Mean residual that noise alone causes through the law's curvature (E[z^2] exceeds the true square)."""
-        noise = self.fitted_.components[0].noise * self.scaling_.y_scale**2
-        bias = 0.0
-        for t, variance in enumerate(noise):
-            step = np.sqrt(variance)
-            up, down = f.copy(), f.copy()
-            up[:, t] += step
-            down[:, t] -= step
-            with np.errstate(all="ignore"):
-                second = law.residual(up, x)[:, row] + law.residual(down, x)[:, row] - 2.0 * law.residual(f, x)[:, row]
-            bias += 0.5 * float(np.nanmean(second)) if np.isfinite(second).any() else 0.0
-        return bias
+            )
+        return law
 
     def posterior(self, X: Any) -> Posterior:
         """Posterior of all outputs at X, given data and law."""
@@ -258,8 +244,12 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         wanted = [*self.data_.input_names, *self.data_.extra_columns]
         if values.ndim != 2 or values.shape[1] != len(wanted):
             raise DataError(
-                worded("X", f"the columns {wanted}", f"shape {values.shape}",
-                       f"the law needs {list(self.data_.extra_columns)} at prediction too; add it to X")
+                worded(
+                    "X",
+                    f"the columns {wanted}",
+                    f"shape {values.shape}",
+                    f"the law needs {list(self.data_.extra_columns)} at prediction too; add it to X",
+                )
             )
         return read_inputs(values, wanted)[0]
 
@@ -306,7 +296,14 @@ def as_constraint(constraint: Any, constants: Mapping[str, Any] | None) -> Const
         parts = [as_constraint(c, constants) for c in constraint]
         if all(isinstance(p, Constraint) for p in parts):
             return AllOf(parts)  # type: ignore[arg-type]
-    raise ConstraintError(worded("constraint", "a formula, a list of formulas, a constraint object or None", repr(constraint)[:80], "e.g. 'a + b = 1'"))
+    raise ConstraintError(
+        worded(
+            "constraint",
+            "a formula, a list of formulas, a constraint object or None",
+            repr(constraint)[:80],
+            "e.g. 'a + b = 1'",
+        )
+    )
 
 
 def default_strategy(law: Law | None) -> Strategy:
@@ -316,7 +313,36 @@ def default_strategy(law: Law | None) -> Strategy:
     return Conditioned() if isinstance(law, SumLaw) and law.is_linear else Linearized()
 
 
-def candidate_kernels(kernel: Any, half_range: np.ndarray, n_outputs: int, strategy: Any, law: Law | None) -> tuple[tuple[Kernel, ...], ...]:
+def choose_solver(solver: Any, kernel: Any, strategy: Any, n_inputs: int, n_measured: int) -> tuple[Any, Any]:
+    """Solver and kernel: a time series too long for dense algebra goes to the state-space form, by itself or if asked.
+
+    Without a kernel of the user's it is then a Matern 5/2.
+    """
+    kernels = [] if kernel is None else list(kernel) if isinstance(kernel, Sequence) else [kernel]
+    suited = n_inputs == 1 and all(isinstance(k, Kernel) and _has_markov_terms(k) for k in kernels)
+    asked = isinstance(solver, Markov)
+    if asked and n_inputs != 1:
+        raise DataError(worded("solver", "one input for Markov()", f"{n_inputs} inputs", "use Dense() or leave solver=None"))
+    if asked and isinstance(strategy, Transformed):
+        raise DataError("solver: Markov() does not work with strategy=Transformed(); use Linearized() or another solver")
+    by_itself = solver is None and suited and n_measured > LONG_SERIES and not isinstance(strategy, Transformed)
+    if not (asked or by_itself):
+        return solver, kernel
+    terms = [term for k in kernels for term in markov_terms(k)] or [Matern(nu=2.5)]
+    return Markov(), terms
+
+
+def _has_markov_terms(kernel: Kernel) -> bool:
+    try:
+        markov_terms(kernel)
+    except DataError:
+        return False
+    return True
+
+
+def candidate_kernels(
+    kernel: Any, half_range: np.ndarray, n_outputs: int, strategy: Any, law: Law | None
+) -> tuple[tuple[Kernel, ...], ...]:
     """Candidate priors, each a tuple of kernels (terms): the user's, or a very smooth one and one with heavier tails.
 
     With two or three outputs the second is a sum of two terms, so that outputs may have lengthscales of their own.
@@ -346,5 +372,7 @@ def _checked_rank(rank: int | None, n_outputs: int) -> int | None:
     if rank is None:
         return None
     if not 0 <= int(rank) <= n_outputs:
-        raise DataError(worded("rank", f"a number from 0 to {n_outputs}", repr(rank), "leave rank=None for a full task covariance"))
+        raise DataError(
+            worded("rank", f"a number from 0 to {n_outputs}", repr(rank), "leave rank=None for a full task covariance")
+        )
     return int(rank)

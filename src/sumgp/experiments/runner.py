@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-import uuid
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from sumgp import metrics
@@ -21,6 +18,7 @@ from sumgp.errors import SumGPError
 from sumgp.experiments.methods import Method, Settings
 from sumgp.experiments.problem import Cell, Dataset, Problem
 from sumgp.experiments.records import FAILED, Key, Record, RecordFile
+from sumgp.parallel import Lost, spread
 
 LEVEL = 0.95
 RECORDED_LEVELS = (0.2, 0.4, 0.6, 0.8, LEVEL)  # few, because quantiles of mixtures cost as much as a quick fit
@@ -147,8 +145,9 @@ def run(
     """
     file.repair()
     todo = unfinished(tasks, file, retry_failed)
-    results = _through_dask(todo, dask_address) if dask_address else _through_processes(todo, jobs)
-    for record in results:
+    for position, result in spread(run_task, todo, jobs, dask_address):
+        lost = isinstance(result, Lost)
+        record = _record(todo[position], {"status": f"{FAILED}: {result.reason}"}) if lost else result
         file.append([record])
         if on_record is not None:
             on_record(record)
@@ -158,46 +157,6 @@ def unfinished(tasks: Sequence[Task], file: RecordFile, retry_failed: bool = Fal
     """Tasks without a record, or with that of a failure that is to be tried again."""
     done = {record.key for record in file.read() if not (retry_failed and record.failed)}
     return [task for task in tasks if task.key not in done]
-
-
-def _through_processes(tasks: Sequence[Task], jobs: int) -> Iterator[Record]:
-    left = {task.key: task for task in tasks}
-    while left:
-        pool = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs", max_nbytes=None)
-        try:
-            for record in pool(delayed(run_task)(task) for task in list(left.values())):
-                del left[record.key]
-                yield record
-        except BrokenProcessPool:
-            # One of the tasks under way killed its process (out of memory, say); each alone shows which.
-            for task in list(left.values())[: 2 * jobs]:
-                del left[task.key]
-                yield _alone(task)
-
-
-def _alone(task: Task) -> Record:
-    try:
-        return next(iter(Parallel(n_jobs=2, max_nbytes=None)([delayed(run_task)(task)])))
-    except BrokenProcessPool as error:
-        return _record(task, {"status": f"{FAILED}: the process died: {error}"})
-
-
-def _through_dask(tasks: Sequence[Task], address: str) -> Iterator[Record]:
-    try:
-        from distributed import Client, KilledWorker, as_completed
-    except ImportError as error:
-        raise SumGPError("dask: the package distributed is not installed; install sumgp with the extra 'dask'") from error
-    with Client(address) as client:
-        run_name = uuid.uuid4().hex
-        futures = {client.submit(run_task, t, key=f"sumgp-{run_name}-{i}", pure=False): t for i, t in enumerate(tasks)}
-        for future in as_completed(list(futures)):
-            task = futures.pop(future)
-            try:
-                # A result that was lost together with its worker is computed again by the scheduler.
-                record = future.result()
-            except KilledWorker as error:
-                record = _record(task, {"status": f"{FAILED}: the workers died: {error}"})
-            yield record
 
 
 def _version() -> str:

@@ -11,7 +11,6 @@ from sumgp.priors.multitask import MultitaskPrior
 from sumgp.solvers.dense import DenseEvidence
 from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker
 
-
 KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions
 KRONECKER_ENTRIES = 100
 
@@ -26,6 +25,11 @@ class Kronecker:
     """Two eigendecompositions: complete data, one kernel term, O(N^3 + T^3)."""
 
 
+@dataclass(frozen=True)
+class Markov:
+    """State-space form on one input: Matern kernels, O(N)."""
+
+
 def choose_evidence(
     solver: object, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray
 ) -> DenseEvidence | KroneckerEvidence:
@@ -34,8 +38,8 @@ def choose_evidence(
     if isinstance(solver, Kronecker):
         if not exact:
             raise DataError(
-                "solver: Kronecker() needs complete data, one kernel term, an unknown noise per output and a strategy that "
-                "keeps this form (Conditioned, Unconstrained), which is not the case here; use Dense() or leave solver=None"
+                "solver: Kronecker() needs complete data, one kernel term and an unknown noise per output, which is not "
+                "the case here; use Dense() or leave solver=None"
             )
         return KroneckerEvidence(prior, x, y)
     if solver is None and exact and y.shape[1] >= KRONECKER_OUTPUTS and y.size >= KRONECKER_ENTRIES:

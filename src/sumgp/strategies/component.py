@@ -12,7 +12,6 @@ from sumgp.inference.unitfree import UnitFreeLaw
 from sumgp.linalg import solve_lower
 from sumgp.solvers.weights import WeightPosterior
 
-
 TRACE = 1e-10  # of the largest local variance, added to every output's: no output is immovable
 EXACT_TRACE = 1e-10
 
@@ -66,6 +65,11 @@ class Component:
     n_outputs: int
     law: UnitFreeLaw | None = None
     conditioning: LawConditioning | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """Outputs and the law's own columns."""
+        return self.posterior.features.n_columns
 
     def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, C) and covariance (n, C, C) at each point, which do not depend on what other points are asked."""

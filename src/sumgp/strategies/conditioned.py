@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sumgp.constraints.law import SumLaw
-from sumgp.data import Data, Scaling
+from sumgp.data import Data
 from sumgp.errors import ConstraintError, DataError
 from sumgp.priors.multitask import MultitaskPrior, TaskLaw
 from sumgp.solvers.choice import Kronecker, choose_evidence
@@ -20,6 +20,8 @@ from sumgp.strategies.law_engine import LawEngine
 from sumgp.strategies.law_setup import LawSetup, set_up_law
 from sumgp.strategies.mixture import fit_candidates, mix
 from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.task_rows import RightSides, unit_free_rows
+from sumgp.strategies.time_series import fit_time_series
 
 CLOSED = 3e-3  # rows that obey the law this well (in sds of the outputs) have noise that obeys it too
 
@@ -42,6 +44,9 @@ class Conditioned(Strategy):
                 "strategy: Conditioned() imposes linear laws only, and this law is nonlinear; use Linearized() or None"
             )
         single = all(len(kernels) == 1 for kernels in problem.candidates)
+        if problem.uses_markov:
+            on_tasks = law.has_constant_coefficients and not law.unknowns and single and not self.joint
+            return fit_time_series(problem, "tasks" if on_tasks else "law")
         if law.has_constant_coefficients and not law.unknowns and single and not self.joint:
             return self._on_tasks(problem, law)
         return self._on_joint(problem, law)
@@ -55,7 +60,7 @@ class Conditioned(Strategy):
         closed = problem.noise.known is None and _is_closed(problem, task_law)
         problem = replace(problem, noise=replace(problem.noise, closed=closed))
         priors = problem.priors("task", law=task_law)
-        fitted = fit_candidates(problem, priors, lambda p: choose_evidence(problem.solver, p, problem.x, problem.y))
+        fitted = fit_candidates(problem, priors)
 
         def build(prior: MultitaskPrior, theta: np.ndarray) -> Component:
             features = build_features(prior, theta, problem.x, right_sides)
@@ -88,26 +93,6 @@ def _linear_rows(setup: LawSetup, data: Data) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients (N, R, C) and right sides (N, R) of a linear law at the training rows, unit-free."""
     zero = np.zeros((len(data.x), setup.law.n_columns))
     return setup.law.jacobian(zero, data.x), -setup.law.residual(zero, data.x)
-
-
-@dataclass(frozen=True)
-class RightSides:
-    """(S(x) - shift) / size for the kept rows of a law: its right sides (n, R) in unit-free outputs."""
-
-    law: SumLaw
-    keep: tuple[int, ...]
-    shift: np.ndarray
-    size: np.ndarray
-
-    def __call__(self, x_law: np.ndarray) -> np.ndarray:
-        return (self.law.S(x_law)[:, list(self.keep)] - self.shift) / self.size
-
-
-def unit_free_rows(F: np.ndarray, scaling: Scaling) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """F in unit-free outputs with rows of length one, the rows' sizes, and F times the outputs' shifts."""
-    scaled = F * scaling.y_scale
-    size = np.linalg.norm(scaled, axis=1)
-    return scaled / size[:, None], size, F @ scaling.y_shift
 
 
 def _is_closed(problem: FitProblem, law: TaskLaw) -> bool:

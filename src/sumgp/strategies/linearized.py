@@ -10,13 +10,13 @@ import numpy as np
 
 from sumgp.errors import NumericalError, SumGPWarning
 from sumgp.priors.multitask import MultitaskPrior
-from sumgp.solvers.choice import choose_evidence
 from sumgp.strategies.base import Fitted, Strategy
 from sumgp.strategies.component import Component
 from sumgp.strategies.law_engine import LawEngine, leave_one_out, lengthscale, training_law_evidence
 from sumgp.strategies.law_setup import set_up_law
 from sumgp.strategies.mixture import Candidates, approximate_evidence, fit_candidates, mix
 from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.time_series import fit_time_series
 
 TAPERS = (None, 8.0, 2.0, 0.5, 0.0)
 POINTS_PER_LENGTHSCALE = 5.0
@@ -37,9 +37,11 @@ class Linearized(Strategy):
 
     def fit(self, problem: FitProblem) -> Fitted:
         assert problem.law is not None
+        if problem.uses_markov:
+            return fit_time_series(problem, "law")
         spaced = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
         priors = problem.priors("identity", unknown=spaced.unknown, soft=spaced.law.soft_variances)
-        fitted = fit_candidates(problem, priors, lambda p: choose_evidence(problem.solver, p, problem.x, problem.y))
+        fitted = fit_candidates(problem, priors)
         best = fitted.best
         length = lengthscale(fitted.priors[best], fitted.maxima[best].theta, problem.half_range)
         setup = set_up_law(problem.law, problem.data, problem.scaling, float(np.min(length)) / POINTS_PER_LENGTHSCALE)

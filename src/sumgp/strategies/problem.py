@@ -17,9 +17,12 @@ from sumgp.priors.kernels import hyper_priors
 from sumgp.priors.multitask import MultitaskPrior, TaskLaw
 from sumgp.priors.noise import NoiseModel
 from sumgp.priors.tasks import FullTask, LowRankTask, TaskCovariance
+from sumgp.solvers.choice import Markov
 
-
+ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many rows
 MANY_PARAMETERS = 25  # above this further starts cost more than they find
+
+NONE = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,19 @@ class FitProblem:
         return self.data.y.shape[1]
 
     @property
-    def half_range(self) -> np.ndarray:
-        """(D,) half the range of each input, as the kernels see it."""
-        span = np.ptp(self.x, axis=0)
-        return 0.5 * np.where(span > 0, span, 1.0)
+    def uses_markov(self) -> bool:
+        """True if the fit goes through the state-space form."""
+        return isinstance(self.solver, Markov)
 
-    def priors(self, mean_shape: str, law: TaskLaw | None = None, **columns: np.ndarray) -> tuple[MultitaskPrior, ...]:
-        """One prior per candidate; ``columns`` are the variances of unknown constants and soft errors."""
+    @property
+    def half_range(self) -> np.ndarray:
+        """(D,) half the range of each input, as the kernels see it: where lengthscales are expected."""
+        return typical_range(self.x, self.uses_markov)
+
+    def priors(
+        self, mean_shape: str, law: TaskLaw | None = None, unknown: np.ndarray = NONE, soft: np.ndarray = NONE
+    ) -> tuple[MultitaskPrior, ...]:
+        """One prior per candidate; ``unknown`` and ``soft`` are variances of constants and of soft laws' errors."""
         T = self.n_outputs
         result = []
         for kernels in self.candidates:
@@ -76,7 +85,8 @@ class FitProblem:
                     n_outputs=T,
                     mean_shape=mean_shape,
                     law=law,
-                    **columns,
+                    unknown=unknown,
+                    soft=soft,
                 )
             )
         return tuple(result)
@@ -86,6 +96,13 @@ class FitProblem:
         self.progress(f"hyperparameters: {what}")
         restarts = self.restarts if objective.prior.n_parameters <= MANY_PARAMETERS else min(self.restarts, 1)
         return maximise(objective, restarts, self.random_state)
+
+
+def typical_range(x: np.ndarray, long_series: bool) -> np.ndarray:
+    """(D,) half the range of each input; of a long series, half of what about a hundred rows span."""
+    span = np.ptp(x, axis=0)
+    share = min(1.0, ROWS_IN_SIGHT / len(x)) if long_series else 1.0
+    return 0.5 * share * np.where(span > 0, span, 1.0)
 
 
 def kernel_name(prior: MultitaskPrior) -> str:

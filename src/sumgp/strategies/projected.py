@@ -9,13 +9,13 @@ import numpy as np
 
 from sumgp.errors import SumGPWarning
 from sumgp.inference.unitfree import UnitFreeLaw
-from sumgp.solvers.choice import choose_evidence
 from sumgp.strategies.base import Fitted, Strategy
 from sumgp.strategies.component import Component
 from sumgp.strategies.law_engine import LawEngine
 from sumgp.strategies.law_setup import set_up_law
 from sumgp.strategies.mixture import fit_candidates, mix
 from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.time_series import fit_time_series
 
 UNMET = 1e-6  # scaled residual of a projected point above which the law counts as not met
 
@@ -28,9 +28,11 @@ class Projected(Strategy):
 
     def fit(self, problem: FitProblem) -> Fitted:
         assert problem.law is not None
+        if problem.uses_markov:
+            return fit_time_series(problem, "projected")
         setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
         priors = problem.priors("identity", unknown=setup.unknown, soft=setup.law.soft_variances)
-        fitted = fit_candidates(problem, priors, lambda p: choose_evidence(problem.solver, p, problem.x, problem.y))
+        fitted = fit_candidates(problem, priors)
         engine = LawEngine(problem, setup)
         components, weights, report = mix(problem, fitted, lambda p, t: engine.component(p, t, 0.0), None, self.draws)
         status = report["hyperparameter_status"]

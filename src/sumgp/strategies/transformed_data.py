@@ -15,8 +15,8 @@ import numpy as np
 from sumgp.constraints.law import SumLaw
 from sumgp.data import Data, Scaling
 from sumgp.errors import ConstraintError
-from sumgp.strategies.task_rows import RightSides, unit_free_rows
 from sumgp.strategies.feasible import independent_rows
+from sumgp.strategies.task_rows import RightSides, unit_free_rows
 from sumgp.transforms import Identity, Transform
 
 LARGEST_RELEARNT = 6  # tasks beyond which auxiliary outputs are not learnt again: their covariances would outgrow the data

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from sumgp.priors.multitask import MultitaskPrior
-from sumgp.solvers.choice import choose_evidence
 from sumgp.solvers.weights import build_features, condition_on_data
 from sumgp.strategies.base import Fitted, Strategy
 from sumgp.strategies.component import Component
 from sumgp.strategies.mixture import fit_candidates, mix
 from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.time_series import fit_time_series
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,13 @@ class Unconstrained(Strategy):
     draws: int = 16
 
     def fit(self, problem: FitProblem) -> Fitted:
-        fitted = fit_candidates(problem, problem.priors("task"), lambda prior: choose_evidence(problem.solver, prior, problem.x, problem.y))
-        components, weights, report = mix(problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, self.draws)
+        if problem.uses_markov:
+            return fit_time_series(problem, "unconstrained")
+        fitted = fit_candidates(
+            problem, problem.priors("task"))
+        components, weights, report = mix(
+            problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, self.draws
+        )
         return Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report})
 
 

@@ -1,0 +1,197 @@
+"""Fits on one input in linear time: the same strategies, on a state-space form of the prior."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sumgp.constraints.law import SumLaw
+from sumgp.errors import SumGPWarning
+from sumgp.inference.objective import Objective
+from sumgp.inference.optimise import maximise
+from sumgp.inference.projection import project
+from sumgp.inference.unitfree import UnitFreeLaw
+from sumgp.priors.multitask import MultitaskPrior, TaskLaw
+from sumgp.solvers.markov import MarkovPosterior, predict, sample, smooth
+from sumgp.solvers.markov_law import law_smooth
+from sumgp.solvers.markov_objective import MarkovObjectiveEvidence, observed_series, state_space_prior
+from sumgp.solvers.pointlaw import PointLaw
+from sumgp.solvers.timeseries import with_rows, with_times
+from sumgp.strategies.base import Fitted
+from sumgp.strategies.feasible import independent_rows
+from sumgp.strategies.law_setup import set_up_law
+from sumgp.strategies.problem import FitProblem, kernel_name
+from sumgp.strategies.task_rows import RightSides, unit_free_rows
+
+TUNED_ON = 4000  # rows used to fit hyperparameters; more would only repeat what they say
+
+
+@dataclass(frozen=True)
+class TaskMean:
+    """Mean D^T S(x) that a law on the task covariance gives."""
+
+    right_sides: RightSides
+    D: np.ndarray  # (R, T)
+
+    def __call__(self, x_law: np.ndarray) -> np.ndarray:
+        """(n, T) unit-free means at law inputs in the user's units."""
+        return self.right_sides(x_law) @ self.D
+
+
+@dataclass(frozen=True)
+class MarkovComponent:
+    """f given a time series and, where there is one, a law at all its times; unit-free."""
+
+    free: MarkovPosterior  # given the data alone: the metric in which points are moved onto the law
+    posterior: MarkovPosterior  # given the law's last linearisation too
+    theta: np.ndarray
+    noise: np.ndarray
+    n_outputs: int
+    law: UnitFreeLaw | None = None
+    offset: TaskMean | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """Outputs and the law's own columns."""
+        return self.free.series.n_outputs
+
+    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (n, C) and covariance (n, C, C) at each point."""
+        mean, covariance = predict(self.posterior, x[:, 0])
+        if self.offset is not None:
+            mean = mean + self.offset(x_law)
+        if self.law is None:
+            return mean, covariance
+        projection = project(self.law, mean, self._metric(x), x_law)
+        A = projection.projectors
+        return projection.points, A @ covariance @ A.transpose(0, 2, 1)
+
+    def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, C) joint draws, each on the law."""
+        draws = sample(self.posterior, x[:, 0], count, generator)
+        if self.offset is not None:
+            draws = draws + self.offset(x_law)
+        if self.law is None:
+            return draws
+        metric = self._metric(x)
+        return np.stack([project(self.law, draw, metric, x_law).points for draw in draws])
+
+    def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+        """(nC, nC) covariance, column by column: how all means move when one more value is seen."""
+        n, C = len(x), self.n_columns
+        result = np.zeros((n * C, n * C))
+        series, places = with_times(self.posterior.series, x[:, 0])
+        base = smooth(self.posterior.prior, series)
+        for i in range(n):
+            for c in range(C):
+                J = np.zeros((len(series.times), 1, C))
+                J[places[i], 0, c] = 1.0
+                variance = float(base.time_covariance[places[i], c, c])
+                if variance <= 0:
+                    continue
+                # Observing f_ic = m_ic + sd with unit-sized noise moves every mean by cov / (2 variance) * sd.
+                target = np.zeros((len(series.times), 1))
+                target[places[i]] = base.time_mean[places[i], c] + np.sqrt(variance)
+                moved = smooth(self.posterior.prior, with_rows(series, J, target, np.full_like(target, variance)))
+                column = (moved.time_mean - base.time_mean)[places] * 2.0 * np.sqrt(variance)
+                result[:, i * C + c] = column.ravel()
+        result = 0.5 * (result + result.T)
+        if self.law is None:
+            return result
+        mean, _ = predict(self.posterior, x[:, 0])
+        A = project(self.law, mean, self._metric(x), x_law).projectors
+        half = np.einsum("ncd,ndk->nck", A, result.reshape(n, C, n * C)).reshape(n * C, n, C)
+        return np.einsum("knd,ncd->knc", half, A).reshape(n * C, n * C)
+
+    def _metric(self, x: np.ndarray) -> np.ndarray:
+        assert self.law is not None
+        _, metric = predict(self.free, x[:, 0])
+        T, U = self.n_outputs, len(self.law.law.unknowns)
+        metric[:, T : T + U, :] = 0.0
+        metric[:, :, T : T + U] = 0.0
+        size = np.einsum("ncc->nc", metric).max(axis=1)
+        metric[:, range(T), range(T)] += 1e-10 * size[:, None]
+        return metric
+
+
+def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
+    """Fit by the state-space form; ``mode``: "unconstrained", "tasks" (law on the task covariance), "law", "projected"."""
+    task_law, right_sides, setup = None, None, None
+    unknown, soft = np.zeros(0), np.zeros(0)
+    if mode == "tasks":
+        task_law, right_sides = _task_law(problem)
+    elif mode in ("law", "projected"):
+        assert problem.law is not None
+        setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
+        unknown, soft = setup.unknown, setup.law.soft_variances
+    shape = "task" if mode in ("unconstrained", "tasks") else "identity"
+    prior = problem.priors(shape, law=task_law, unknown=unknown, soft=soft)[0]
+    theta, report = _hyperparameters(problem, prior)
+    problem.progress("smoothing")
+    series = observed_series(prior, theta, problem.x, problem.y)
+    states = state_space_prior(prior, theta)
+    free = smooth(states, series)
+    last, status, steps = free, report["hyperparameter_status"], 0
+    if mode == "law":
+        assert setup is not None
+        rows = series.first
+        law = PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[rows])
+        solved = law_smooth(states, series, law)
+        last, status, steps = solved.linearised, solved.status, solved.steps
+        if status not in ("converged",):
+            warnings.warn(
+                f"the law was imposed with status: {status}; check the law against the data", SumGPWarning, stacklevel=3
+            )
+    offset = None
+    if right_sides is not None:
+        offset = TaskMean(right_sides, prior.conditioned(prior.Sigmas(theta)[0]).D)  # type: ignore[union-attr]
+    noise = prior.noise.typical(theta[prior.noise_slice])
+    if mode == "tasks" and not np.any(problem.law.noise > 0):  # type: ignore[union-attr]
+        # The task covariance holds the law already; the projection removes what round-off adds where data contradict it.
+        setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)  # type: ignore[arg-type]
+    law_used = setup.law if setup is not None else None
+    component = MarkovComponent(free, last, theta, noise, prior.n_outputs, law_used, offset)
+    report |= {"status": status, "law_steps": steps, "solver": "Markov", "uncertainty": "plug-in (Markov solver)"}
+    return Fitted((component,), np.ones(1), law_used, report)
+
+
+def _task_law(problem: FitProblem) -> tuple[TaskLaw, RightSides]:
+    law = problem.law
+    assert isinstance(law, SumLaw)
+    F, noise, keep = independent_rows(law, problem.data, problem.scaling)
+    unit_F, size, shift = unit_free_rows(F, problem.scaling)
+    right_sides = RightSides(law, tuple(keep), shift, size)
+    return TaskLaw(unit_F, noise / size, right_sides(problem.data.x)), right_sides
+
+
+def _hyperparameters(problem: FitProblem, prior: MultitaskPrior) -> tuple[np.ndarray, dict[str, Any]]:
+    """Maximum a posteriori theta, on a stretch of consecutive rows from the middle where there are very many."""
+    x, y = problem.x, problem.y
+    order = np.argsort(x[:, 0], kind="stable")
+    rows = order
+    if len(x) > TUNED_ON:
+        start = (len(x) - TUNED_ON) // 2
+        rows = np.sort(order[start : start + TUNED_ON])
+    local = prior
+    if len(rows) < len(x):
+        law, known = prior.law, prior.noise.known
+        local = replace(
+            prior,
+            law=None if law is None else replace(law, totals=law.totals[rows]),
+            noise=prior.noise if known is None else replace(prior.noise, known=known[rows]),
+        )
+    problem.progress(f"hyperparameters: {kernel_name(prior)} on {len(rows)} rows")
+    objective = Objective(local, MarkovObjectiveEvidence(local, x[rows], y[rows]))
+    best = maximise(objective, restarts=1, random_state=problem.random_state, max_steps=100)
+    return best.theta, {
+        "kernel": kernel_name(prior),
+        "theta": best.theta,
+        "log_evidence": objective.evidence(best.theta)[0],
+        "log_posterior": -best.value,
+        "hyperparameter_status": best.status,
+        "restarts": len(best.attempts),
+        "tuned_on": len(rows),
+    }
