@@ -8,7 +8,7 @@ from typing import Any
 from sumgp.errors import DataError, worded
 
 KERNELS = ("rbf", "matern12", "matern32", "matern52", "rational-quadratic")
-STRATEGIES = ("conditioned", "linearized", "projected", "unconstrained")
+STRATEGIES = ("conditioned", "linearized", "projected", "transformed", "unconstrained")
 
 
 def names(text: str, option: str) -> list[str]:
@@ -90,9 +90,9 @@ def strategy(text: str | None) -> Any:
     """A strategy by its name."""
     if text is None:
         return None
-    from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
+    from sumgp.strategies import Conditioned, Linearized, Projected, Transformed, Unconstrained
 
-    makers = dict(zip(STRATEGIES, (Conditioned, Linearized, Projected, Unconstrained), strict=True))
+    makers = dict(zip(STRATEGIES, (Conditioned, Linearized, Projected, Transformed, Unconstrained), strict=True))
     if text.lower() not in makers:
         raise DataError(
             worded("--strategy", f"one of {', '.join(STRATEGIES)}", repr(text), "leave it out to have it chosen")

@@ -71,9 +71,15 @@ def fit_candidates(
     if evidence is None and int(problem.data.measured.sum()) > LARGEST_INTEGRATED:
         rows = chosen_rows(problem)
         thin = on_rows(problem, rows)
-        some = fit_candidates(thin, tuple(prior_on_rows(p, thin, rows) for p in priors))
+        some = _fit_each(thin, tuple(prior_on_rows(p, thin, rows) for p in priors))
         objective, maximum = improved(problem, priors[some.best], some.maxima[some.best])
         return Candidates((priors[some.best],), (objective,), (maximum,))
+    return _fit_each(problem, priors, evidence)
+
+
+def _fit_each(
+    problem: FitProblem, priors: tuple[MultitaskPrior, ...], evidence: Callable[[MultitaskPrior], Evidence] | None = None
+) -> Candidates:
     of_data = evidence or (lambda prior: choose_evidence(problem.solver, prior, problem.x, problem.y))
     objectives = tuple(Objective(prior, of_data(prior)) for prior in priors)
     maxima = tuple(problem.maximise(o, kernel_name(o.prior)) for o in objectives)
