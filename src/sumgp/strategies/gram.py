@@ -1,4 +1,4 @@
-"""Lengths by way of pairwise products (section 4.2 and appendix C.5 of the paper): a GP on Q = Z^T Z, with or without the law.
+"""Lengths by way of pairwise products (section 4.2, appendix C.5 of the paper): a GP on Q = Z^T Z, with or without the law.
 
 A length between two points is linear in the products, so the law is imposed exactly on them; coordinates come back by a
 decomposition of Q, which is of the right rank only approximately, and with it the lengths. ``project`` moves the
@@ -123,7 +123,7 @@ def _problem(
         rank=None if together else RANK,
         noise=NoiseModel((everything,), np.ones(len(everything)), known),
         uncertainty=uncertainty,
-        restarts=2,
+        restarts=1,
         random_state=seed,
         progress=lambda stage: None,
     )

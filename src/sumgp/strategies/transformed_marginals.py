@@ -14,8 +14,10 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr
 
-from sumgp.likelihoods.quadrature import standard_normal
+from sumgp.likelihoods.quadrature import normal_rule
 from sumgp.transforms import Transform
+
+NODES = 24  # of quadrature over f', for each piece between the ends of the image
 
 
 @dataclass(frozen=True)
@@ -129,17 +131,17 @@ class OutputMarginal:
 
     def spread(self, centre: np.ndarray) -> np.ndarray:
         """(n,) root mean square distance of the output from ``centre`` (n,)."""
-        z, weights = standard_normal(24)
         lo, hi = self.transform.image
-        value = self.mean + self.sd * z[:, None]
+        edges = np.array([edge for edge in (lo, hi) if np.isfinite(edge)])
+        value, log_weights = normal_rule(self.mean, self.sd, np.tile(edges, (len(self.mean), 1)), NODES)
         if np.isfinite(lo):
             value = lo + np.abs(value - lo)
         if np.isfinite(hi):
             value = hi - np.abs(hi - value)
         total = np.zeros(len(self.mean))
         for piece in self.pieces:
-            squares = (self.transform.inverse(value, piece.number) - centre) ** 2
-            total = total + piece.share * (weights @ squares)
+            squares = (self.transform.inverse(value, piece.number[:, None]) - centre[:, None]) ** 2
+            total = total + piece.share * np.sum(np.exp(log_weights) * squares, axis=1)
         return np.sqrt(total)
 
 

@@ -1,0 +1,194 @@
+"""Transformed from end to end: the law, branches, missing data, fallbacks, and where it refuses."""
+
+from __future__ import annotations
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+from sumgp import ConstrainedGP, SumConstraint, Term, Unknown, parse_constraint
+from sumgp.errors import ConstraintError, NumericalError, SumGPWarning
+from sumgp.inference import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
+from sumgp.strategies import Conditioned, Transformed
+from sumgp.transforms import Log, Sin, Square
+
+ENGINES = [Gaussian(), MomentMatched(), Laplace(), Variational(), ExpectationPropagation()]
+ENERGY = SumConstraint([Term("z", 0.5, Square()), Term("v", 0.5, Square())], 0.8)
+
+
+def oscillator(noise: float = 0.1, seed: int = 0, n: int = 20, missing: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    t = np.linspace(0.0, 10.0, n)
+    Y = truth(t) + noise * rng.standard_normal((n, 2))
+    return t[:, None], np.where(rng.random(Y.shape) < missing, np.nan, Y)
+
+
+def truth(t: np.ndarray) -> np.ndarray:
+    return np.sqrt(1.6) * np.column_stack([np.sin(t), np.cos(t)])
+
+
+def fitted(strategy: Transformed, X: np.ndarray, Y: np.ndarray, law: SumConstraint = ENERGY, **options: object) -> ConstrainedGP:
+    options = {"uncertainty": "plug-in", "restarts": 0, "kernel": RBF(), **options}
+    return ConstrainedGP(law, outputs=["z", "v"], strategy=strategy, **options).fit(X, Y)
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda e: type(e).__name__)
+def test_mean_and_samples_obey_the_law_with_every_engine(engine: object) -> None:
+    X, Y = oscillator(missing=0.15, seed=3, n=14)
+    gp = fitted(Transformed(engine), X, Y)
+    x = np.linspace(-0.1, 10.0, 60)[:, None]
+    post = gp.posterior(x)
+    assert np.max(np.abs(post.residual())) < 1e-12
+    draws = post.sample(5, random_state=1)
+    assert draws.shape == (5, 60, 2)
+    residual = 0.5 * draws[..., 0] ** 2 + 0.5 * draws[..., 1] ** 2 - 0.8
+    assert np.max(np.abs(residual)) < 1e-12
+    assert np.std(draws, axis=0).max() > 1e-3
+    assert np.sqrt(np.mean((post.mean - truth(x[:, 0])) ** 2)) < 0.2
+
+
+def test_better_than_without_the_law_and_than_without_virtual_measurements() -> None:
+    x = np.linspace(0.0, 10.0, 80)
+    errors: dict[str, list[float]] = {"law": [], "no virtual": [], "unconstrained": []}
+    for seed in range(4):
+        X, Y = oscillator(seed=seed)
+        for name, gp in (
+            ("law", fitted(Transformed(), X, Y)),
+            ("no virtual", fitted(Transformed(virtual=False), X, Y)),
+            ("unconstrained", ConstrainedGP(outputs=["z", "v"], kernel=RBF(), uncertainty="plug-in", restarts=0).fit(X, Y)),
+        ):
+            errors[name].append(float(np.sqrt(np.mean((gp.predict(x[:, None]) - truth(x)) ** 2))))
+    assert np.mean(errors["law"]) < 0.85 * np.mean(errors["unconstrained"])
+    assert np.mean(errors["law"]) < np.mean(errors["no virtual"])
+
+
+def test_integrated_covers_and_takes_seconds() -> None:
+    X, Y = oscillator(seed=5)
+    gp = fitted(Transformed(draws=8), X, Y, uncertainty="integrated")
+    x = np.linspace(0.0, 10.0, 80)
+    post = gp.posterior(x[:, None])
+    lower, upper = post.interval(0.95)
+    inside = np.mean((lower <= truth(x)) & (truth(x) <= upper))
+    assert 0.8 <= inside <= 1.0
+    assert np.max(np.abs(post.residual())) < 1e-12
+    assert len(gp.fitted_.components) > 4
+
+
+def test_plug_in_fit_and_prediction_take_at_most_a_second() -> None:
+    X, Y = oscillator(seed=6)
+    gp = ConstrainedGP(ENERGY, outputs=["z", "v"], strategy=Transformed(), uncertainty="plug-in")
+    gp.fit(X, Y)
+    spent = []
+    for _ in range(3):
+        start = time.process_time()
+        gp.fit(X, Y).predict(np.linspace(0.0, 10.0, 100)[:, None])
+        spent.append(time.process_time() - start)
+    # The smallest of three: a busy machine only ever adds to CPU time (cold caches).
+    assert min(spent) < 1.0
+
+
+def test_predictions_do_not_depend_on_what_else_is_asked_or_on_units() -> None:
+    X, Y = oscillator(seed=7, n=12)
+    x = np.linspace(0.0, 10.0, 30)[:, None]
+    gp = fitted(Transformed(), X, Y)
+    together = gp.predict(x)
+    np.testing.assert_allclose(np.vstack([gp.predict(x[:7]), gp.predict(x[7:])]), together, rtol=0, atol=1e-12)
+    scale = np.array([1e3, 1e-2])
+    law = SumConstraint([Term("z", 0.5 / scale[0] ** 2, Square()), Term("v", 0.5 / scale[1] ** 2, Square())], 0.8)
+    other = fitted(Transformed(), X, Y * scale, law)
+    np.testing.assert_allclose(other.predict(x) / scale, together, rtol=0, atol=2e-3)
+
+
+def test_identity_terms_give_what_conditioning_on_a_linear_law_gives() -> None:
+    rng = np.random.default_rng(0)
+    X = np.linspace(0.0, 4.0, 12)[:, None]
+    Y = np.column_stack([np.sin(X[:, 0]), 1.0 - np.sin(X[:, 0])]) + 0.05 * rng.standard_normal((12, 2))
+    law = SumConstraint([Term("z"), Term("v")], 1.0)
+    x = np.linspace(0.0, 4.0, 25)[:, None]
+    options = {"uncertainty": "plug-in", "restarts": 0, "kernel": RBF(), "outputs": ["z", "v"]}
+    exact = ConstrainedGP(law, strategy=Conditioned(), **options).fit(X, Y).posterior(x)
+    for engine in ENGINES:
+        other = ConstrainedGP(law, strategy=Transformed(engine), **options).fit(X, Y).posterior(x)
+        np.testing.assert_allclose(other.mean, exact.mean, atol=2e-5)
+        np.testing.assert_allclose(other.std, exact.std, rtol=2e-3)
+
+
+def test_measurements_outside_the_domain_are_used_or_counted() -> None:
+    rng = np.random.default_rng(2)
+    x = np.linspace(0.0, 3.0, 16)
+    f = np.column_stack([0.3 + x**2 / 3, 2.0 - np.log(0.3 + x**2 / 3)])
+    Y = f + 0.1 * rng.standard_normal(f.shape)
+    Y[0, 0] = -0.05
+    law = SumConstraint([Term("z", 1.0, Log()), Term("v")], 2.0)
+    of_y = fitted(Transformed(Laplace()), x[:, None], Y, law)
+    of_h = fitted(Transformed(Laplace(), datum="transformed"), x[:, None], Y, law)
+    assert of_y.fit_report_["dropped_measurements"] == 0
+    assert of_h.fit_report_["dropped_measurements"] == 1
+    for gp in (of_y, of_h):
+        mean = gp.predict(x[:, None])
+        assert np.max(np.abs(np.log(mean[:, 0]) + mean[:, 1] - 2.0)) < 1e-12
+        assert np.sqrt(np.mean((mean - f) ** 2)) < 0.12
+
+
+def test_sine_crossing_several_turning_points() -> None:
+    rng = np.random.default_rng(4)
+    x = np.linspace(0.0, 4.0, 30)
+    f2 = 3.0 * x - 6.0
+    f = np.column_stack([2.0 - np.sin(f2), f2])
+    Y = f + 0.05 * rng.standard_normal(f.shape)
+    law = SumConstraint([Term("z"), Term("v", 1.0, Sin())], 2.0)
+    gp = fitted(Transformed(), x[:, None], Y, law)
+    new = np.linspace(0.1, 3.9, 50)
+    mean = gp.predict(new[:, None])
+    assert len(gp.fit_report_["virtual_measurements"]) >= 4
+    assert np.max(np.abs(mean[:, 0] + np.sin(mean[:, 1]) - 2.0)) < 1e-12
+    assert np.max(np.abs(mean[:, 1] - (3.0 * new - 6.0))) < 0.5
+
+
+def test_known_and_shared_noise() -> None:
+    X, Y = oscillator(seed=8, n=12)
+    x = np.linspace(0.0, 10.0, 40)
+    for noise in (0.1, [0.1, 0.1], "shared"):
+        for engine in (Laplace(), Gaussian()):
+            gp = fitted(Transformed(engine), X, Y, noise=noise)
+            assert np.sqrt(np.mean((gp.predict(x[:, None]) - truth(x)) ** 2)) < 0.25
+            if not isinstance(noise, str):
+                wide = gp.posterior(x[:, None]).observed().std ** 2 - gp.posterior(x[:, None]).std ** 2
+                slack = 0.5 if isinstance(engine, Gaussian) else 1e-6
+                np.testing.assert_allclose(np.sqrt(wide), 0.1, rtol=slack)
+
+
+def test_refuses_what_it_cannot_do_and_names_the_remedy() -> None:
+    X, Y = oscillator(n=6)
+    refused = {
+        "joins": parse_constraint("z*v = 1", ["z", "v"], ["x"]),
+        "known totals": SumConstraint([Term("z", 1.0, Square()), Term("v")], Unknown("E")),
+        "vary": SumConstraint([Term("z", lambda x: 1.0 + x[:, 0], Square()), Term("v")], 1.0),
+        "several": SumConstraint([Term("z", 1.0, Square()), Term("z"), Term("v")], 1.0),
+    }
+    for words, law in refused.items():
+        with pytest.raises(ConstraintError, match=words) as caught:
+            ConstrainedGP(law, outputs=["z", "v"], inputs=["x"], strategy=Transformed()).fit(X, Y)
+        assert "Linearized()" in str(caught.value)
+    with pytest.raises(ConstraintError, match="one kernel"):
+        fitted(Transformed(), X, Y, kernel=[RBF(), RBF()])
+    with pytest.raises(ConstraintError, match="datum"):
+        fitted(Transformed(datum="sideways"), X, Y)  # type: ignore[arg-type]
+
+
+def test_an_engine_that_fails_is_replaced_with_a_warning() -> None:
+    class Broken(Laplace):
+        def _mode(self, *arguments: object) -> tuple[np.ndarray, int, str]:
+            raise NumericalError("made to fail")
+
+    X, Y = oscillator(n=10)
+    with pytest.warns(SumGPWarning, match="the result is that of MomentMatched"):
+        gp = fitted(Transformed(Broken()), X, Y)
+    assert gp.fit_report_.status == "fell back to MomentMatched"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SumGPWarning)
+        reference = fitted(Transformed(MomentMatched()), X, Y)
+    np.testing.assert_allclose(gp.predict(X), reference.predict(X), atol=1e-8)

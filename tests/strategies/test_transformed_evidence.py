@@ -1,0 +1,113 @@
+"""The evidence of the latent tasks: gradients by differences, moments by a dense joint, likelihoods in other units."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+from sumgp import ConstrainedGP, SumConstraint, Term
+from sumgp.inference import Gaussian, Laplace, MomentMatched, Variational
+from sumgp.likelihoods import LinkedLikelihood
+from sumgp.strategies import Transformed, Unconstrained
+from sumgp.strategies.transformed import Model, prepare
+from sumgp.strategies.transformed_evidence import TransformedEvidence, UnitFreeLikelihood
+from sumgp.transforms import Log, Sin, Square
+
+LAWS = {
+    "squares": SumConstraint([Term("a", 0.5, Square()), Term("b", 0.5, Square())], 0.8),
+    "square and height": SumConstraint([Term("a", 2.0), Term("b", 0.5, Square())], 1.0),
+    "log and sine": SumConstraint([Term("a", 1.0, Log()), Term("b", 1.0, Sin())], lambda X: 0.3 + 0.1 * X[:, 0]),
+}
+
+
+def outputs(name: str, t: np.ndarray) -> np.ndarray:
+    if name == "squares":
+        return np.sqrt(1.6) * np.column_stack([np.sin(t), np.cos(t)])
+    if name == "square and height":
+        return np.column_stack([0.5 - 0.25 * (1.0 - 0.4 * t) ** 2, 1.0 - 0.4 * t])
+    return np.column_stack([np.exp(0.3 + 0.1 * t - np.sin(0.6 * t)), 0.6 * t])
+
+
+def model_of(name: str, strategy: Transformed, noise: object = "per-output") -> Model:
+    rng = np.random.default_rng(1)
+    t = np.linspace(0.0, 5.0, 9)
+    Y = outputs(name, t) + 0.1 * rng.standard_normal((9, 2))
+    Y[2, 0] = Y[6, 1] = np.nan
+    gp = ConstrainedGP(LAWS[name], outputs=["a", "b"], kernel=RBF(), strategy=strategy, uncertainty="plug-in", noise=noise)
+    problem, law = gp._problem(t[:, None], Y, lambda stage: None)
+    guide = Unconstrained().fit(problem).components[0]
+    return prepare(strategy, problem, law, guide)
+
+
+def moved_start(model: Model) -> np.ndarray:
+    """A theta at which everything is away from symmetric values, with a short lengthscale that the data allow."""
+    prior = model.priors[0]
+    theta = prior.start() + 0.2 * np.random.default_rng(2).standard_normal(prior.n_parameters)
+    theta[0] = np.log(1.2)
+    return theta
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("noise", ["per-output", "shared"])
+@pytest.mark.parametrize("engine", [Gaussian(), MomentMatched(), Laplace(), Variational()], ids=lambda e: type(e).__name__)
+def test_gradient_equals_differences(name: str, noise: str, engine: object) -> None:
+    model = model_of(name, Transformed(engine), noise)
+    evidence, theta = TransformedEvidence(model.priors[0], model.observations, engine), moved_start(model)
+    _, gradient = evidence(theta)
+    differences = np.empty_like(theta)
+    for i in range(len(theta)):
+        step = np.zeros_like(theta)
+        step[i] = 2e-4
+        values = [evidence(theta + k * step)[0] for k in (-2, -1, 1, 2)]
+        differences[i] = (values[0] - 8.0 * values[1] + 8.0 * values[2] - values[3]) / (12.0 * step[i])
+    np.testing.assert_allclose(gradient, differences, atol=1e-5 * np.max(np.abs(gradient)))
+
+
+def test_latent_moments_are_those_of_a_joint_conditioned_on_the_law_at_every_point() -> None:
+    model = model_of("log and sine", Transformed())
+    prior, o = model.priors[0], model.observations
+    theta = moved_start(model)
+    latent = TransformedEvidence(prior, o, MomentMatched()).latent(theta)
+    L, P = prior.n_outputs, len(o.x)
+    K = prior.unpack(theta).kernels[0](o.x) + prior.mean_variance
+    joint = np.kron(prior.Sigmas(theta)[0], K)
+    F = np.kron(model.tasks.F, np.eye(P))
+    gain = joint @ F.T @ np.linalg.inv(F @ joint @ F.T)
+    mean, cov = gain @ o.totals.T.ravel(), joint - gain @ F @ joint
+    index = o.task * P + o.point
+    assert L == 3
+    np.testing.assert_allclose(latent.mean, mean[index], atol=1e-6)
+    np.testing.assert_allclose(latent.cov, cov[np.ix_(index, index)], atol=1e-6)
+
+
+def test_remembered_values_and_cold_starts_agree() -> None:
+    model = model_of("squares", Transformed())
+    warm = TransformedEvidence(model.priors[0], model.observations, Laplace())
+    theta = moved_start(model)
+    warm(theta + 0.3)
+    first = warm(theta)
+    assert warm(theta)[0] == first[0]
+    cold = TransformedEvidence(model.priors[0], model.observations, Laplace())(theta)
+    np.testing.assert_allclose(first[0], cold[0], rtol=1e-9)
+    np.testing.assert_allclose(first[1], cold[1], rtol=1e-5, atol=1e-6)
+
+
+def test_unit_free_likelihood_chains_every_derivative() -> None:
+    y, reference = np.array([0.4, -1.1, 0.9]), np.array([0.5, -1.0, 1.0])
+    inner = LinkedLikelihood(y, np.array([0.1, 0.2, 0.3]), Square(), reference)
+    likelihood = UnitFreeLikelihood(inner, np.array([0.3, 0.5, -0.2]), np.array([2.0, 0.7, 5.0]))
+    u, step = np.array([0.2, 0.9, 0.3]), 1e-5
+    here, up, down = (likelihood.terms(u + k * step) for k in (0, 1, -1))
+    np.testing.assert_allclose(here.log_density, inner.terms(likelihood.shift + likelihood.scale * u).log_density)
+    for value, slope in (("log_density", "first"), ("first", "second"), ("curvature", "curvature_first")):
+        differences = (getattr(up, value) - getattr(down, value)) / (2 * step)
+        np.testing.assert_allclose(getattr(here, slope), differences, rtol=1e-6, atol=1e-6)
+    louder, softer = (likelihood.with_noise(likelihood.noise * np.exp(k * step)).terms(u) for k in (1, -1))
+    for value, slope in (("log_density", "noise"), ("first", "first_noise"), ("curvature", "curvature_noise")):
+        differences = (getattr(louder, value) - getattr(softer, value)) / (2 * step)
+        np.testing.assert_allclose(getattr(here, slope), differences, rtol=1e-6, atol=1e-6)
+    sites, own = likelihood.moment_sites(), inner.moment_sites()
+    np.testing.assert_allclose(likelihood.shift + likelihood.scale * sites.targets, own.targets)
+    np.testing.assert_allclose(likelihood.scale**2 * sites.variances, own.variances)
+    np.testing.assert_allclose(likelihood.kinks * likelihood.scale[:, None] + likelihood.shift[:, None], inner.kinks)
