@@ -61,7 +61,9 @@ def main(number: int = 0, rows: int | None = None) -> None:
     print(f"fit {fitted - start:.1f} s, smoothing at all rows {done - fitted:.1f} s, CPU {time.process_time():.1f} s")
     print(f"largest memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GB")
     print(f"largest residual of each law: {np.abs(posterior.residual()).max(axis=0)}")
-    print(f"moved by (rms): positions {rms(mean[:, :4] - f[:, :4]):.2e} m, velocities {rms(mean[:, 4:8] - f[:, 4:]):.2e} m/s")
+    print(
+        f"moved by (rms): positions {rms(mean[:, :4] - f[:, :4]):.2e} m, velocities {rms(mean[:, 4:8] - f[:, 4:]):.2e} m/s"
+    )
     draw(t, np.add(*pendulum.energies(f)), mean[:, 8], lower[:, 8], upper[:, 8])
 
 

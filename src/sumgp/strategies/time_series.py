@@ -26,7 +26,8 @@ from sumgp.strategies.law_setup import set_up_law
 from sumgp.strategies.problem import FitProblem, kernel_name
 from sumgp.strategies.task_rows import RightSides, unit_free_rows
 
-TUNED_ON = 4000  # rows used to fit hyperparameters; more would only repeat what they say
+TUNED_ON = 8000  # values in the rows used to fit hyperparameters; more would only repeat what they say
+FEWEST_TUNED = 1000  # of those rows
 
 
 @dataclass(frozen=True)
@@ -172,9 +173,10 @@ def _hyperparameters(problem: FitProblem, prior: MultitaskPrior) -> tuple[np.nda
     x, y = problem.x, problem.y
     order = np.argsort(x[:, 0], kind="stable")
     rows = order
-    if len(x) > TUNED_ON:
-        start = (len(x) - TUNED_ON) // 2
-        rows = np.sort(order[start : start + TUNED_ON])
+    wanted = max(FEWEST_TUNED, TUNED_ON // problem.n_outputs)
+    if len(x) > wanted:
+        start = (len(x) - wanted) // 2
+        rows = np.sort(order[start : start + wanted])
     local = prior
     if len(rows) < len(x):
         law, known = prior.law, prior.noise.known
