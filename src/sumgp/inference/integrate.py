@@ -20,8 +20,9 @@ from sumgp.inference.optimise import MapEstimate
 DEGREES = 6.0
 CURVATURE_FLOOR = 0.25
 CAP = 1.5  # no weight exceeds CAP / sqrt(number of draws)
-MIN_EFFECTIVE = 8.0  # weights are tempered until the effective sample size reaches this
+MIN_EFFECTIVE = 12.0  # weights are tempered until the effective sample size reaches this
 TAIL = 8.0
+FEWEST = 8  # draws of a candidate per round
 NEGLIGIBLE = 2e-3  # components of smaller weight are dropped
 
 LogScore = Callable[[int, np.ndarray], float]
@@ -80,19 +81,29 @@ def curvature(objective: Objective, theta: np.ndarray, step: float = 1e-3) -> np
 
 
 def integrate(
-    objectives: Sequence[Objective], maxima: Sequence[MapEstimate], score: LogScore, count: int, random_state: int
+    objectives: Sequence[Objective],
+    maxima: Sequence[MapEstimate],
+    score: LogScore,
+    count: int,
+    random_state: int,
+    curvatures: Sequence[np.ndarray] | None = None,
 ) -> Integration:
-    """Draws per candidate: ``count`` from the curvature at its maximum and as many from the refitted proposal.
+    """Draws shared by the candidates: ``count`` from the curvatures at their maxima, as many from refitted proposals.
 
     ``score(candidate, theta)`` is the logarithm of what else weighs a draw: the evidence of the law.
     """
+    if curvatures is None:
+        curvatures = [curvature(o, m.theta) for o, m in zip(objectives, maxima, strict=True)]
+    each = max(count // len(objectives), FEWEST)
     thetas: list[np.ndarray] = []
-    targets: list[np.ndarray] = []
     log_weights: list[np.ndarray] = []
-    for k, (objective, maximum) in enumerate(zip(objectives, maxima, strict=True)):
-        theta, target, weight = _candidate(objective, maximum, lambda t, k=k: score(k, t), count, 17 * random_state + k)
+    for k, (objective, maximum, H) in enumerate(zip(objectives, maxima, curvatures, strict=True)):
+
+        def own_score(theta: np.ndarray, k: int = k) -> float:
+            return score(k, theta)
+
+        theta, weight = _candidate(objective, maximum, H, own_score, each, 17 * random_state + k)
         thetas.append(theta)
-        targets.append(target)
         log_weights.append(weight)
     owner = np.repeat(np.arange(len(thetas)), [len(t) for t in thetas])
     flat = np.concatenate(log_weights)
@@ -106,9 +117,9 @@ def integrate(
 
 
 def _candidate(
-    objective: Objective, maximum: MapEstimate, score: Callable[[np.ndarray], float], count: int, seed: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draws, log targets and log weights of one candidate from both proposals."""
+    objective: Objective, maximum: MapEstimate, H: np.ndarray, score: Callable[[np.ndarray], float], count: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draws and log weights of one candidate from both proposals."""
     low, high = np.array(objective.prior.bounds()).reshape(-1, 2).T
 
     def target(thetas: np.ndarray) -> np.ndarray:
@@ -121,7 +132,7 @@ def _candidate(
                     values[i] = -value + score(theta)
         return values
 
-    values, vectors = np.linalg.eigh(curvature(objective, maximum.theta))
+    values, vectors = np.linalg.eigh(H)
     root = np.linalg.cholesky(_symmetric((vectors / np.maximum(values, CURVATURE_FLOOR)) @ vectors.T))
     first = _Proposal(maximum.theta, root)
     theta = first.sample(count, seed)
@@ -131,7 +142,7 @@ def _candidate(
     theta = np.vstack([theta, more])
     log_target = np.concatenate([log_target, target(more)])
     mixture = np.logaddexp(first.log_density(theta), second.log_density(theta)) - np.log(2.0)
-    return theta, log_target, log_target - mixture
+    return theta, log_target - mixture
 
 
 def _refitted(first: _Proposal, theta: np.ndarray, log_target: np.ndarray) -> _Proposal:

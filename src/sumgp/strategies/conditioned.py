@@ -33,7 +33,7 @@ class Conditioned(Strategy):
     ``joint=True`` forces the general algorithm (for comparison).
     """
 
-    draws: int = 16
+    draws: int = 32
     joint: bool = False
 
     def fit(self, problem: FitProblem) -> Fitted:

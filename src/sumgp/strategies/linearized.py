@@ -28,12 +28,12 @@ class Linearized(Strategy):
     """Condition on the law by iterated linearisation at training points, a grid between them and each asked point.
 
     ``taper``: "auto" chooses how far the law at one point speaks about others (``fit_report_["taper"]``), None is joint
-    conditioning, 0 is projection point by point, a number is a distance in lengthscales. ``draws``: hyperparameter
-    draws per candidate and round.
+    conditioning, 0 is projection point by point, a number is a distance in lengthscales. ``draws``: of
+    hyperparameters, in each of two rounds.
     """
 
     taper: str | float | None = "auto"
-    draws: int = 16
+    draws: int = 32
 
     def fit(self, problem: FitProblem) -> Fitted:
         assert problem.law is not None
@@ -62,10 +62,16 @@ class Linearized(Strategy):
         components, weights, report = mix(problem, fitted, build, score, self.draws)
         report |= taper_report | _law_report(components, weights)
         if report["status"] != "converged":
-            warnings.warn(f"the law was imposed with status: {report['status']}; {_remedy(report['status'])}", SumGPWarning, stacklevel=2)
+            warnings.warn(
+                f"the law was imposed with status: {report['status']}; {_remedy(report['status'])}",
+                SumGPWarning,
+                stacklevel=2,
+            )
         return Fitted(components, weights, setup.law, report)
 
-    def _choose_taper(self, problem: FitProblem, engine: LawEngine, fitted: Candidates, score: Any) -> tuple[float | None, dict[str, Any]]:
+    def _choose_taper(
+        self, problem: FitProblem, engine: LawEngine, fitted: Candidates, score: Any
+    ) -> tuple[float | None, dict[str, Any]]:
         """How far the law may speak: by its evidence at the training inputs and the leave-one-out density of the data."""
         if not isinstance(self.taper, str):
             return self.taper, {"taper": self.taper, "taper_reason": "as asked"}
@@ -76,14 +82,22 @@ class Linearized(Strategy):
         for length in TAPERS:
             taper = engine.taper(prior, theta, length)
             component = engine.component(prior, theta, length)
-            values[str(length)] = leave_one_out(problem, component, prior) + training_law_evidence(problem, engine, state, taper)
+            values[str(length)] = leave_one_out(problem, component, prior) + training_law_evidence(
+                problem, engine, state, taper
+            )
         chosen = TAPERS[int(np.argmax(list(values.values())))]
-        return chosen, {"taper": chosen, "taper_scores": values, "taper_reason": "highest leave-one-out density of the data plus evidence of the law"}
+        return chosen, {
+            "taper": chosen,
+            "taper_scores": values,
+            "taper_reason": "highest leave-one-out density of the data plus evidence of the law",
+        }
 
 
 def _law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[str, Any]:
     """Worst status among components that carry weight, and the steps taken."""
-    solutions = [(w, c.conditioning.solution) for w, c in zip(weights, components, strict=True) if c.conditioning is not None]
+    solutions = [
+        (w, c.conditioning.solution) for w, c in zip(weights, components, strict=True) if c.conditioning is not None
+    ]
     if not solutions:
         return {"status": "converged", "law_steps": 0}
     bad = [(w, s) for w, s in solutions if s.status != "converged"]

@@ -110,6 +110,7 @@ def mix(
         (lambda k, theta: score(fitted.priors[k], theta)) if score is not None else (lambda k, theta: 0.0),
         draws,
         problem.random_state,
+        fitted.curvatures,
     )
     components = tuple(build(fitted.priors[d.candidate], d.theta) for d in result.draws)
     weights = np.array([d.weight for d in result.draws])

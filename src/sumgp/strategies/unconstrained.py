@@ -19,13 +19,12 @@ from sumgp.strategies.time_series import fit_time_series
 class Unconstrained(Strategy):
     """Ignore the law: multitask regression on the outputs as measured."""
 
-    draws: int = 16
+    draws: int = 32
 
     def fit(self, problem: FitProblem) -> Fitted:
         if problem.uses_markov:
             return fit_time_series(problem, "unconstrained")
-        fitted = fit_candidates(
-            problem, problem.priors("task"))
+        fitted = fit_candidates(problem, problem.priors("task"))
         components, weights, report = mix(
             problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, self.draws
         )
