@@ -17,6 +17,7 @@ import sumgp
 from sumgp.inference import Variational
 from sumgp.persistence import archive, model_bytes
 from sumgp.persistence.kernels import read_kernel, write_kernel
+from sumgp.solvers.choice import Markov
 from sumgp.strategies import Transformed
 from sumgp.transforms import Square
 
@@ -54,6 +55,9 @@ MODELS = {
     "transformed": lambda: made(ENERGY, constants=CONSTANTS, strategy=Transformed()),
     "transformed, variational": lambda: made(ENERGY, constants=CONSTANTS, strategy=Transformed(inference=Variational())),
     "logarithm": lambda: made("log(z + 3) = 0.5*v + 1", strategy=sumgp.Linearized()),
+    "time series": lambda: made(kernel=Matern(nu=1.5), solver=Markov()),
+    "time series, linear": lambda: made("z + v = 1", kernel=Matern(nu=1.5), solver=Markov()),
+    "time series, energy": lambda: made(ENERGY, constants=CONSTANTS, kernel=Matern(nu=2.5), solver=Markov()),
     "sum of terms": lambda: made(sumgp.SumConstraint([sumgp.Term("z", 0.5, Square()), sumgp.Term("v", 0.5, Square())], 0.8)),
     "two objects": lambda: made([sumgp.LinearConstraint([1.0, 1.0], 1.0), sumgp.LinearConstraint([1.0, -1.0], 0.2)]),
     "general joint": lambda: made("z + v = 1", strategy=sumgp.Conditioned(joint=True)),

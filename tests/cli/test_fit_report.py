@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.gaussian_process.kernels import Matern
 
 import sumgp
 from sumgp.report.fit_figures import fit_pictures, in_dark
@@ -13,6 +14,8 @@ from sumgp.report.fit_scores import law_violation, leave_one_out, lengthscales, 
 from sumgp.report.fit_study import FitStudy, caught, study
 from sumgp.report.fit_words import advice
 from sumgp.report.style import DARK, LIGHT
+from sumgp.solvers.choice import Markov
+from sumgp.strategies import Transformed
 
 
 def data(rows: int = 9, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
@@ -95,6 +98,26 @@ def test_noise_and_lengthscale_are_in_the_users_units() -> None:
     assert noise_sds(other) == pytest.approx(1000.0 * noise_sds(one), rel=1e-3)
     assert lengthscales(other) == pytest.approx(60.0 * lengthscales(one), rel=1e-3)
     assert noise_sds(one) == pytest.approx([0.05, 0.05], rel=0.5)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"strategy": Transformed()}, {"solver": Markov(), "kernel": Matern(nu=2.5)}, {"strategy": sumgp.Projected()}],
+    ids=["transformed", "time series", "projected"],
+)
+def test_every_kind_of_fit_has_a_report(settings) -> None:
+    t = np.linspace(0.0, 6.0, 14)
+    Y = np.sqrt(1.6) * np.column_stack([np.sin(t), np.cos(t)]) + 0.05 * np.random.default_rng(1).standard_normal((14, 2))
+    found = studied(fitted("a**2 + b**2 = 1.6", t, Y, **settings))
+    assert found.plain is not None, found.plain_trouble
+    assert found.violation is not None
+    assert found.violation.own[0] < 1e-9
+    assert 0.5 < lengthscales(found.model)[0] < 20.0
+    assert noise_sds(found.model) == pytest.approx([0.05, 0.05], rel=1.0)
+    transformed = "strategy" in settings and isinstance(settings["strategy"], Transformed)
+    assert np.all(np.isnan(found.left_out.rmse)) if transformed else np.all(found.left_out.rmse < 0.5)
+    assert ("left out" in findings(found, True) + findings(found, False)) is not transformed
+    assert "How well the law is kept" in render_fit(found, "title")
 
 
 def findings(found: FitStudy, good: bool) -> str:

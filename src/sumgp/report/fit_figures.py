@@ -53,9 +53,11 @@ def draw_outputs(found: FitStudy, theme: Theme) -> Figure:
     columns = 1 if T <= 3 else 2
     rows = -(-T // columns)
     figure = _figure(2.0 * rows, 2)
-    axes = figure.subplots(rows, columns, sharex=True, squeeze=False, gridspec_kw={"hspace": 0.12, "wspace": 0.22}).ravel()
+    axes = figure.subplots(rows, columns, sharex=True, squeeze=False, gridspec_kw={"hspace": 0.12, "wspace": 0.32}).ravel()
     for t in range(T):
         _draw_output(axes[t], found, t, theme)
+        # The same distance from the panel in inches, whether there are one or two columns.
+        axes[t].yaxis.set_label_coords(-0.075 if columns == 1 else -0.175, 0.5)
     for axis in axes[T:]:
         axis.remove()
     for axis in axes[max(T - columns, 0) : T]:
@@ -109,7 +111,6 @@ def _draw_output(axis: Axes, found: FitStudy, t: int, theme: Theme) -> None:
             label="not measured",
         )
     axis.set_ylabel(found.outputs[t])
-    axis.yaxis.set_label_coords(-0.075, 0.5)
     axis.margins(x=0.02)
 
 

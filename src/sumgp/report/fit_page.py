@@ -74,7 +74,7 @@ def _outputs_table(found: FitStudy) -> PlainTable:
         row = [name, str(seen), str(len(data.x) - seen), number(noise_sds(found.model)[t]), number(found.left_out.rmse[t])]
         if plain is not None:
             row.append(number(plain.rmse[t]))
-            if np.isfinite(plain.rmse[t]):
+            if np.isfinite(plain.rmse[t] + found.left_out.rmse[t]):
                 best.add((t, 4 if found.left_out.rmse[t] <= plain.rmse[t] else 5))
         row.append("" if not np.isfinite(found.left_out.inside[t]) else f"{found.left_out.inside[t]:.0%}")
         rows.append(tuple(row))

@@ -14,6 +14,7 @@ from sumgp.errors import SumGPError, SumGPWarning
 from sumgp.estimator import ConstrainedGP
 from sumgp.prediction import Posterior
 from sumgp.report.fit_scores import LeftOut, Violation, law_violation, leave_one_out, lengthscales, noise_sds
+from sumgp.solvers.choice import Markov
 
 LEVEL = 0.95
 
@@ -87,6 +88,8 @@ def _without_law(model: ConstrainedGP) -> tuple[ConstrainedGP | None, str]:
         inputs=data.input_names,
         kernel=model.kernel,
         noise=model.noise,
+        # Other solvers may suit only the kernels that a law leaves to choose from.
+        solver=model.solver if isinstance(model.solver, Markov) else None,
         uncertainty=model.uncertainty,
         groups=model.groups,
         rank=model.rank,

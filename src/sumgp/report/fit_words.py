@@ -68,14 +68,14 @@ def _law(found: FitStudy) -> Iterator[Advice]:
         )
     elif ratio < 1.0 - CLEARLY:
         yield Advice(True, f"Rows that were left out are predicted {1.0 - ratio:.0%} better with the law than without it.")
-    else:
+    elif np.isfinite(ratio):
         yield Advice(True, "Rows that were left out are predicted about as well with the law as without it.")
 
 
 def _ratio(own: np.ndarray, other: np.ndarray) -> float:
-    """Geometric mean over outputs, so that units do not matter."""
+    """Geometric mean over outputs, so that units do not matter; NaN where nothing can be compared."""
     both = np.isfinite(own) & np.isfinite(other) & (own > 0) & (other > 0)
-    return float(np.exp(np.mean(np.log(own[both] / other[both])))) if both.any() else 1.0
+    return float(np.exp(np.mean(np.log(own[both] / other[both])))) if both.any() else float("nan")
 
 
 def _prior(found: FitStudy) -> Iterator[Advice]:
