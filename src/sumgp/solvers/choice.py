@@ -10,6 +10,7 @@ from sumgp.errors import DataError
 from sumgp.priors.multitask import MultitaskPrior
 from sumgp.solvers.dense import DenseEvidence
 from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker
+from sumgp.solvers.memory import check_memory
 
 KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions
 KRONECKER_ENTRIES = 100
@@ -44,4 +45,5 @@ def choose_evidence(
         return KroneckerEvidence(prior, x, y)
     if solver is None and exact and y.shape[1] >= KRONECKER_OUTPUTS and y.size >= KRONECKER_ENTRIES:
         return KroneckerEvidence(prior, x, y)
+    check_memory(*y.shape, int((~np.isnan(y)).sum()), x.shape[1])
     return DenseEvidence(prior, x, y)

@@ -13,6 +13,7 @@ from sumgp.linalg import cholesky, cholesky_inverse, pivoted_cholesky, solve_cho
 from sumgp.priors.kernels import KernelOnPoints
 from sumgp.priors.multitask import MultitaskPrior
 from sumgp.solvers.dense import LOG_2PI
+from sumgp.solvers.memory import check_memory
 
 REPEATED = 1e-11  # a row whose variance given the others is smaller than this share of its own repeats them
 
@@ -21,6 +22,7 @@ class JointEvidence:
     """log p(y | theta, law) with ``rows`` (N, R, C) f = ``totals`` (N, R) in unit-free columns; zero rows do not hold."""
 
     def __init__(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray, rows: np.ndarray, totals: np.ndarray) -> None:
+        check_memory(*y.shape, int((~np.isnan(y)).sum()), x.shape[1])
         self.prior = prior
         self.kernels = [KernelOnPoints(kernel, x) for kernel in prior.kernels]
         self.N, self.T = y.shape

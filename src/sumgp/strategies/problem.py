@@ -18,6 +18,8 @@ from sumgp.priors.multitask import MultitaskPrior, TaskLaw
 from sumgp.priors.noise import NoiseModel
 from sumgp.priors.tasks import FullTask, LowRankTask, TaskCovariance
 from sumgp.solvers.choice import Markov
+from sumgp.solvers.kronecker import fits_kronecker
+from sumgp.solvers.memory import check_memory
 
 ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many rows
 MANY_PARAMETERS = 25  # above this further starts cost more than they find
@@ -69,7 +71,10 @@ class FitProblem:
     def priors(
         self, mean_shape: str, law: TaskLaw | None = None, unknown: np.ndarray = NONE, soft: np.ndarray = NONE
     ) -> tuple[MultitaskPrior, ...]:
-        """One prior per candidate; ``unknown`` and ``soft`` are variances of constants and of soft laws' errors."""
+        """One prior per candidate; ``unknown`` and ``soft`` are variances of constants and of soft laws' errors.
+
+        Raises DataError before any work if dense algebra would need more memory than there is.
+        """
         T = self.n_outputs
         result = []
         for kernels in self.candidates:
@@ -89,6 +94,8 @@ class FitProblem:
                     soft=soft,
                 )
             )
+        if not (self.uses_markov or fits_kronecker(result[0], self.data.y)):
+            check_memory(len(self.data.x), T, int(self.data.measured.sum()), self.data.n_inputs)
         return tuple(result)
 
     def maximise(self, objective: Objective, what: str) -> MapEstimate:

@@ -1,0 +1,62 @@
+"""Memory that dense algebra will need, compared with what is there before anything is allocated."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from sumgp.errors import DataError
+
+NUMBER = 8  # bytes
+GIGABYTE = 1e9
+
+
+def dense_bytes(n_points: int, n_outputs: int, n_measured: int) -> float:
+    """Peak of one dense evidence with gradient, as measured: 2 matrices over all entries, 3 over points, and over the
+    measured entries 5, or 3.6 where gaps make some of them short-lived copies.
+    """
+    n_all = n_points * n_outputs
+    copies = 5.0 if n_measured == n_all else 3.6
+    return NUMBER * (copies * n_measured**2 + 2.0 * n_all**2 + 3.0 * n_points**2)
+
+
+def available_bytes() -> float:
+    """Memory that can still be had without swapping, within a container's limit; infinite where no system tells."""
+    found = [_meminfo(), _container_limit()]
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        found.append(float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE"))
+    return min(found)
+
+
+def check_memory(n_points: int, n_outputs: int, n_measured: int, n_inputs: int) -> None:
+    """Raise DataError if a dense fit would not fit into memory, with the figures and the way out."""
+    needed, free = dense_bytes(n_points, n_outputs, n_measured), available_bytes()
+    if needed <= free:
+        return
+    ways = "use solver=Markov() with a Matern kernel (memory grows with the rows only)" if n_inputs == 1 else ""
+    if not ways:
+        ways = "use complete rows with solver=Kronecker() (one kernel term, linear laws with constant coefficients)"
+    most = int(n_points * np.sqrt(free / needed))
+    raise DataError(
+        f"memory: a dense fit of {n_points} rows with {n_measured} measured values needs about {needed / GIGABYTE:.1f} GB, "
+        f"{free / GIGABYTE:.1f} GB are available; {ways}, or at most {most} rows"
+    )
+
+
+def _meminfo() -> float:
+    path = Path("/proc/meminfo")
+    if not path.is_file():
+        return float("inf")
+    for line in path.read_text(encoding="ascii").splitlines():
+        name, _, rest = line.partition(":")
+        if name == "MemAvailable":
+            return float(rest.split()[0]) * 1024.0
+    return float("inf")
+
+
+def _container_limit() -> float:
+    path = Path("/sys/fs/cgroup/memory.max")
+    text = path.read_text(encoding="ascii").strip() if path.is_file() else "max"
+    return float(text) if text.isdigit() else float("inf")
