@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,7 +31,9 @@ def truth(t: np.ndarray) -> np.ndarray:
     return np.sqrt(1.6) * np.column_stack([np.sin(t), np.cos(t)])
 
 
-def fitted(strategy: Transformed, X: np.ndarray, Y: np.ndarray, law: SumConstraint = ENERGY, **options: object) -> ConstrainedGP:
+def fitted(
+    strategy: Transformed, X: np.ndarray, Y: np.ndarray, law: SumConstraint = ENERGY, **options: object
+) -> ConstrainedGP:
     options = {"uncertainty": "plug-in", "restarts": 0, "kernel": RBF(), **options}
     return ConstrainedGP(law, outputs=["z", "v"], strategy=strategy, **options).fit(X, Y)
 
@@ -67,7 +70,7 @@ def test_better_than_without_the_law_and_than_without_virtual_measurements() -> 
 
 def test_integrated_covers_and_takes_seconds() -> None:
     X, Y = oscillator(seed=5)
-    gp = fitted(Transformed(draws=8), X, Y, uncertainty="integrated")
+    gp = fitted(Transformed(), X, Y, uncertainty="integrated")
     x = np.linspace(0.0, 10.0, 80)
     post = gp.posterior(x[:, None])
     lower, upper = post.interval(0.95)
@@ -192,3 +195,31 @@ def test_an_engine_that_fails_is_replaced_with_a_warning() -> None:
         warnings.simplefilter("error", SumGPWarning)
         reference = fitted(Transformed(MomentMatched()), X, Y)
     np.testing.assert_allclose(gp.predict(X), reference.predict(X), atol=1e-8)
+
+
+def test_values_of_the_guide_join_in_where_auxiliary_outputs_are_not_learnt_again() -> None:
+    x = np.linspace(0.0, 10.0, 80)
+    errors: dict[bool, list[float]] = {True: [], False: []}
+    for seed in range(4):
+        X, Y = oscillator(seed=seed)
+        gp = fitted(Transformed(relearn=False), X, Y)
+        assert not gp.fit_report_["relearnt_auxiliary_outputs"]
+        for joined in errors:
+            component = gp.fitted_.components[0]
+            component = component if joined else replace(component, law=None)
+            mean = gp.scaling_.restore(component.marginals(gp.scaling_.inputs(x[:, None]), x[:, None])[0])
+            assert np.max(np.abs(0.5 * np.sum(mean**2, axis=1) - 0.8)) < 1e-9
+            errors[joined].append(float(np.sqrt(np.mean((mean - truth(x)) ** 2))))
+    assert np.mean(errors[True]) < np.mean(errors[False])
+
+
+def test_joint_covariance_has_the_marginals_on_its_diagonal_and_those_of_draws_far_from_branch_points() -> None:
+    X, Y = oscillator(noise=0.03, seed=9)
+    gp = fitted(Transformed(), X, Y)
+    post = gp.posterior(np.array([[0.7], [0.9], [2.4]]))
+    covariance = post.covariance()
+    np.testing.assert_allclose(np.sqrt(np.diagonal(covariance)), post.std.ravel(), rtol=1e-9)
+    draws = post.sample(6000, random_state=0).reshape(6000, 6)
+    size = np.sqrt(np.diagonal(covariance))
+    np.testing.assert_allclose(covariance / np.outer(size, size), np.corrcoef(draws.T), atol=0.06)
+    np.testing.assert_allclose(draws.std(axis=0), size, rtol=0.06)

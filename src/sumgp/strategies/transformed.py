@@ -19,8 +19,7 @@ from sumgp.inference.sites import Engine
 from sumgp.inference.variational import Variational
 from sumgp.linalg import cholesky, solve_lower
 from sumgp.priors.multitask import MultitaskPrior
-from sumgp.strategies.base import Fitted, Strategy
-from sumgp.strategies.component import Component
+from sumgp.strategies.base import Fitted, PosteriorComponent, Strategy
 from sumgp.strategies.law_setup import set_up_law
 from sumgp.strategies.mixture import Candidates, mix
 from sumgp.strategies.problem import FitProblem, kernel_name
@@ -58,13 +57,17 @@ class Transformed(Strategy):
         guide = Unconstrained().fit(replace(problem, uncertainty="plug-in")).components[0]
         model = prepare(self, problem, law, guide)
         fitted, engine = self._search(problem, model)
+        unit_free = set_up_law(law, problem.data, problem.scaling, 1.0).law
+        # A law with an error of its own has columns that the guide knows nothing of.
+        joined = None if model.tasks.has_auxiliary or len(unit_free.soft_rows) else unit_free
 
         def build(prior: MultitaskPrior, theta: np.ndarray) -> Any:
-            return component(problem, model, guide, TransformedEvidence(prior, model.observations, engine), theta)
+            evidence = TransformedEvidence(prior, model.observations, engine)
+            return replace(component(problem, model, guide, evidence, theta), law=joined)
 
         components, weights, report = mix(problem, fitted, build, None, self.draws)
         report |= self._report(problem, model, engine, report["hyperparameter_status"])
-        return Fitted(components, weights, set_up_law(law, problem.data, problem.scaling, 1.0).law, report)
+        return Fitted(components, weights, unit_free, report)
 
     def _checked(self, problem: FitProblem) -> SumLaw:
         if self.datum not in ("output", "transformed"):
@@ -115,7 +118,7 @@ class Transformed(Strategy):
             "dropped_rows": list(model.tasks.dropped_rows),
             "dropped_measurements": model.observations.likelihood.n_dropped,
             "virtual_measurements": [(names[s.output], *map(float, s.x), s.value, s.sd) for s in model.switches],
-            "relearnt_auxiliary_outputs": len(model.tasks.tasks) > model.tasks.n_outputs,
+            "relearnt_auxiliary_outputs": model.tasks.has_auxiliary and len(model.tasks.tasks) > model.tasks.n_outputs,
         }
 
 
@@ -130,7 +133,7 @@ class Model:
     priors: tuple[MultitaskPrior, ...]
 
 
-def prepare(strategy: Transformed, problem: FitProblem, law: SumLaw, guide: Component) -> Model:
+def prepare(strategy: Transformed, problem: FitProblem, law: SumLaw, guide: PosteriorComponent) -> Model:
     """Tasks, virtual measurements, observations and priors, with the branches that ``guide`` picks."""
     moments = guide_moments(problem, guide)
     reference = moments(problem.data.x)[0]
@@ -150,7 +153,7 @@ def prepare(strategy: Transformed, problem: FitProblem, law: SumLaw, guide: Comp
     return Model(tasks, noise, switches, observations, priors)
 
 
-def guide_moments(problem: FitProblem, guide: Component) -> Guide:
+def guide_moments(problem: FitProblem, guide: PosteriorComponent) -> Guide:
     """Means and standard deviations of the outputs without the law, in the user's units."""
 
     def moments(x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -162,7 +165,7 @@ def guide_moments(problem: FitProblem, guide: Component) -> Guide:
 
 
 def component(
-    problem: FitProblem, model: Model, guide: Component, evidence: TransformedEvidence, theta: np.ndarray
+    problem: FitProblem, model: Model, guide: PosteriorComponent, evidence: TransformedEvidence, theta: np.ndarray
 ) -> TransformedComponent:
     """The posterior for one set of hyperparameters."""
     prior, observations, tasks = evidence.prior, evidence.observations, model.tasks

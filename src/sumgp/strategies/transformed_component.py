@@ -9,8 +9,10 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Scaling
+from sumgp.inference.projection import project
+from sumgp.inference.unitfree import UnitFreeLaw
 from sumgp.linalg import symmetric_root
-from sumgp.strategies.component import Component
+from sumgp.strategies.base import PosteriorComponent
 from sumgp.strategies.transformed_data import LatentTasks
 from sumgp.strategies.transformed_marginals import OutputMarginal, SkewedMarginals
 
@@ -64,16 +66,18 @@ class LatentPosterior:
 class TransformedComponent:
     """f | y, theta and the law by way of f' = h(f); unit-free outputs outside, the user's units inside.
 
-    ``guide`` is the posterior without the law, whose mean picks the branch of each output.
+    ``guide`` is the posterior without the law, whose mean picks the branch of each output. Where auxiliary outputs were
+    not learnt again, ``law`` is given, and what the guide says of their values joins in when means are back-transformed.
     """
 
     latent: LatentPosterior
     tasks: LatentTasks
-    guide: Component
+    guide: PosteriorComponent
     scaling: Scaling
     theta: np.ndarray
     noise: np.ndarray  # (T,) variances of measurements
     n_outputs: int
+    law: UnitFreeLaw | None = None
 
     def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means on the law (n, T) and covariances (n, T, T) about them.
@@ -85,6 +89,7 @@ class TransformedComponent:
         marginals = self._output_marginals(x, x_law, mean, cov)
         f = self._restored(self._feasible(mean, cov), marginals)
         sd = np.stack([m.spread(f[:, t]) for t, m in enumerate(marginals)], axis=1)
+        f = self._joined_by_guide(f, sd, marginals, x_law)
         main = self.tasks.main
         size = np.sqrt(np.maximum(np.einsum("nll->nl", cov), 1e-300))[:, main]
         correlation = cov[:, main][:, :, main] / (size[:, :, None] * size[:, None, :])
@@ -152,6 +157,23 @@ class TransformedComponent:
     def _restored(self, values: np.ndarray, marginals: tuple[OutputMarginal, ...]) -> np.ndarray:
         """(n, T) outputs on the branches of the auxiliary means from task values (n, L)."""
         return np.stack([m.central(values[:, task]) for m, task in zip(marginals, self.tasks.main, strict=True)], axis=1)
+
+    def _joined_by_guide(
+        self, f: np.ndarray, sd: np.ndarray, marginals: tuple[OutputMarginal, ...], x_law: np.ndarray
+    ) -> np.ndarray:
+        """Means (n, T) weighted with those of the guide by their precisions, then moved onto the law.
+
+        Near a branch point h says little about f and the guide much. Intervals stay those of the back-transform alone.
+        """
+        if self.law is None:
+            return f
+        branched = np.array([not m.transform.monotone for m in marginals])
+        aux = np.stack([m.aux_mean for m in marginals], axis=1)
+        aux_variance = np.where(branched, np.stack([m.aux_sd for m in marginals], axis=1) ** 2, np.inf)
+        share = 1.0 / (1.0 + sd**2 / aux_variance)
+        joined = np.where(branched, share * f + (1.0 - share) * aux, f)
+        metric = np.eye(self.n_outputs) * (share * sd**2 / self.scaling.y_scale**2)[:, :, None]
+        return self.scaling.restore(project(self.law, self.scaling.outputs(joined), metric, x_law).points)
 
     def _directions(self, f: np.ndarray) -> np.ndarray:
         """(n, T) whether each transform rises (1) or falls (-1) at f."""

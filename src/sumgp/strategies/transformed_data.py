@@ -60,6 +60,11 @@ class LatentTasks:
         return np.array([task.scale for task in self.tasks])
 
     @cached_property
+    def has_auxiliary(self) -> bool:
+        """True unless an output with several branches was left without an auxiliary task."""
+        return all(t.transform.monotone or np.sum(self.outputs == t.output) > 1 for t in self.tasks)
+
+    @cached_property
     def main(self) -> np.ndarray:
         """(T,) the task that an output is recovered from: its term in the law, or itself."""
         return np.array([int(np.flatnonzero(self.outputs == t)[0]) for t in range(self.n_outputs)])

@@ -15,10 +15,12 @@ from sumgp.priors.multitask import MultitaskPrior, TaskLaw
 from sumgp.priors.noise import NoiseModel
 from sumgp.priors.tasks import FullTask, LowRankTask, TaskCovariance
 from sumgp.strategies.problem import FitProblem
-from sumgp.strategies.transformed_data import LatentTasks
+from sumgp.strategies.transformed_data import LARGEST_RELEARNT, LatentTasks
 from sumgp.strategies.transformed_evidence import Observations, UnitFreeLikelihood
 from sumgp.strategies.transformed_switches import Switch
 from sumgp.transforms import Identity, Square, Transform
+
+FEW_FACTORS = 2  # rank of the task covariance besides its diagonal, where a full one has more parameters than data can tell
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +135,8 @@ def task_prior(
 ) -> MultitaskPrior:
     """The multitask prior over the latent tasks with the law on its task covariance."""
     L = len(tasks.tasks)
-    covariance: TaskCovariance = FullTask(L) if problem.rank is None else LowRankTask(L, problem.rank)
+    rank = FEW_FACTORS if problem.rank is None and L > LARGEST_RELEARNT else problem.rank
+    covariance: TaskCovariance = FullTask(L) if rank is None else LowRankTask(L, rank)
     return MultitaskPrior(
         kernels=kernels,
         kernel_priors=tuple(tuple(hyper_priors(k, problem.half_range)) for k in kernels),
