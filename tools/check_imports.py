@@ -30,6 +30,7 @@ ORDER = (
     "metrics",
     "experiments",
     "report",
+    "benchmarks",
     "cli",
 )
 

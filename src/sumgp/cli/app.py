@@ -25,6 +25,7 @@ COMMANDS = {
     "report": "sumgp.cli.report:report",
     "demo": "sumgp.cli.demo:demo",
     "reproduce": "sumgp.cli.reproduce:reproduce",
+    "bench": "sumgp.cli.bench:bench",
 }
 
 
