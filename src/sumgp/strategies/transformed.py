@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from sumgp.inference.sites import Engine
 from sumgp.inference.variational import Variational
 from sumgp.linalg import cholesky, solve_lower
 from sumgp.priors.multitask import MultitaskPrior
-from sumgp.strategies.base import Fitted, PosteriorComponent, Strategy
+from sumgp.strategies.base import Fitted, Strategy
 from sumgp.strategies.law_setup import set_up_law
 from sumgp.strategies.mixture import Candidates, mix
 from sumgp.strategies.problem import FitProblem, kernel_name
@@ -29,6 +29,9 @@ from sumgp.strategies.transformed_evidence import Observations, TransformedEvide
 from sumgp.strategies.transformed_observations import TaskNoise, noise_of_outputs, noise_of_transforms, observe, task_prior
 from sumgp.strategies.transformed_switches import Guide, Switch, find_switches
 from sumgp.strategies.unconstrained import Unconstrained
+
+if TYPE_CHECKING:
+    from sumgp.strategies.base import PosteriorComponent
 
 SURE = 1e-4  # of a transform's spread: no virtual measurement is more precise, or round-off would take over
 SITE_TOLERANCE = 1e-5  # posterior sds up to which sites settle

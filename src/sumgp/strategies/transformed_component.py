@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -12,9 +13,11 @@ from sumgp.data import Scaling
 from sumgp.inference.projection import project
 from sumgp.inference.unitfree import UnitFreeLaw
 from sumgp.linalg import symmetric_root
-from sumgp.strategies.base import PosteriorComponent
 from sumgp.strategies.transformed_data import LatentTasks
 from sumgp.strategies.transformed_marginals import OutputMarginal, SkewedMarginals
+
+if TYPE_CHECKING:
+    from sumgp.strategies.base import PosteriorComponent
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +81,11 @@ class TransformedComponent:
     noise: np.ndarray  # (T,) variances of measurements
     n_outputs: int
     law: UnitFreeLaw | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """C: the outputs, since the law has no columns of its own here."""
+        return self.n_outputs
 
     def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means on the law (n, T) and covariances (n, T, T) about them.
