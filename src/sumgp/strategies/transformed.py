@@ -88,11 +88,11 @@ class Transformed(Strategy):
         """Hyperparameters: matched moments first, from several starts; then the engine's own evidence from there.
 
         Kernels that are out of reach under matched moments are left out, and for plug-in all but the best. Hyperparameters
-        are averaged over under matched moments where the engine's own evidence costs a hundred times as much.
+        are averaged over under matched moments where the engine's own evidence costs tens of times as much.
         """
         first = Gaussian() if isinstance(self.inference, Gaussian) else MomentMatched()
         starts = []
-        # Data of every task at once leave fewer maxima than plain regression: a third start has found nothing.
+        # One further start only: this search is the larger part of a plug-in fit's time.
         quick = replace(problem, restarts=min(problem.restarts, 1))
         for prior in model.priors:
             objective = Objective(prior, TransformedEvidence(prior, model.observations, first))
@@ -207,7 +207,7 @@ def _output_noise(problem: FitProblem, model: Model, prior: MultitaskPrior, thet
 
 
 def _searching(engine: Engine) -> Engine:
-    """The engine for a search: sites good to a small share of a standard deviation cost half and change no digit."""
+    """The engine with sites that settle to a small share of a posterior standard deviation, which takes fewer steps."""
     if isinstance(engine, SLOW):
         return replace(engine, tolerance=max(engine.tolerance, SITE_TOLERANCE))
     return engine
