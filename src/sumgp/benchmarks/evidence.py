@@ -22,7 +22,7 @@ FIT_SIZES = (Size(20, 2), Size(50, 4), Size(150, 4))
 LIMIT, DENSE, CHOSEN, SKLEARN = "one Cholesky (LAPACK)", "sumgp, dense", "sumgp, as it chooses", "scikit-learn"
 EXACT, GPYTORCH = "GPyTorch, exact", "GPyTorch, as it chooses"
 NOTE = (
-    "Milliseconds, all hyperparameters' derivatives included: RBF, full task covariance, one noise per output, complete data. "
+    "Milliseconds, all hyperparameters' derivatives included: RBF, full task covariance, a noise per output, complete data. "
     "Left to itself sumgp takes the Kronecker form from 3 outputs and 100 values on, which is exact; GPyTorch estimates log "
     "determinant and traces from random vectors above 800 values, which is not: so both are measured dense and exact too. "
     "scikit-learn has no multitask prior: it is given one output with as many values and only two hyperparameters. "

@@ -9,7 +9,7 @@ import numpy as np
 from sumgp.errors import DataError
 from sumgp.priors.multitask import MultitaskPrior
 from sumgp.solvers.dense import DenseEvidence
-from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker
+from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker, has_kronecker_form
 from sumgp.solvers.memory import check_memory
 
 KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions
@@ -23,7 +23,7 @@ class Dense:
 
 @dataclass(frozen=True)
 class Kronecker:
-    """Two eigendecompositions: complete data, one kernel term, O(N^3 + T^3)."""
+    """Two eigendecompositions: one kernel term, few missing entries, O(N^3 + T^3)."""
 
 
 @dataclass(frozen=True)
@@ -31,19 +31,27 @@ class Markov:
     """State-space form on one input: Matern kernels, O(N)."""
 
 
+def takes_kronecker(solver: object, prior: MultitaskPrior, y: np.ndarray) -> bool:
+    """True if the Kronecker form is asked for, or nothing is and it is measured to be faster; an error if it cannot be."""
+    if isinstance(solver, Kronecker):
+        if not has_kronecker_form(prior):
+            raise DataError(
+                "solver: Kronecker() needs one kernel term and an unknown noise per output, which is not the case here; "
+                "use Dense() or leave solver=None"
+            )
+        return True
+    large = y.shape[1] >= KRONECKER_OUTPUTS and y.size >= KRONECKER_ENTRIES
+    return solver is None and large and fits_kronecker(prior, y)
+
+
+def check_solver_memory(solver: object, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
+    """Raise DataError if the solver that these data get would need more memory than there is."""
+    check_memory(*y.shape, int((~np.isnan(y)).sum()), x.shape[1], takes_kronecker(solver, prior, y))
+
+
 def choose_evidence(
     solver: object, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray
 ) -> DenseEvidence | KroneckerEvidence:
     """Evidence by the solver asked for; by itself Kronecker wherever it is exact and measured to be faster."""
-    exact = fits_kronecker(prior, y)
-    if isinstance(solver, Kronecker):
-        if not exact:
-            raise DataError(
-                "solver: Kronecker() needs complete data, one kernel term and an unknown noise per output, which is not "
-                "the case here; use Dense() or leave solver=None"
-            )
-        return KroneckerEvidence(prior, x, y)
-    if solver is None and exact and y.shape[1] >= KRONECKER_OUTPUTS and y.size >= KRONECKER_ENTRIES:
-        return KroneckerEvidence(prior, x, y)
-    check_memory(*y.shape, int((~np.isnan(y)).sum()), x.shape[1])
-    return DenseEvidence(prior, x, y)
+    check_solver_memory(solver, prior, x, y)
+    return KroneckerEvidence(prior, x, y) if takes_kronecker(solver, prior, y) else DenseEvidence(prior, x, y)

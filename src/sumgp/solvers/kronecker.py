@@ -1,9 +1,11 @@
-"""Evidence and gradient for complete data through two small eigendecompositions: O(N^3 + T^3).
+"""Evidence and gradient through two small eigendecompositions: O(N^3 + T^3), and O(N^2 T) more for each missing entry.
 
-With Sigma (x) K + diag(d) (x) I and whitened outputs d^-1/2 Sigma d^-1/2 = U L U^T, K = V M V^T, the covariance is
-diagonal in U (x) V. Only traces of its inverse are needed, so no eigenvector is ever differentiated. Free constants of
-the outputs (mean shape "identity") are T further columns: by Woodbury C^-1 = C0^-1 - Z Z^T, and the gradient
-(a a^T + Z Z^T - C0^-1) / 2 just has more vectors in it.
+With Sigma (x) K + diag(d) (x) I and whitened outputs d^-1/2 Sigma d^-1/2 = U L U^T, K = V M V^T, the covariance of
+complete data is diagonal in U (x) V. Only traces of its inverse are needed, so no eigenvector is ever differentiated.
+Free constants of the outputs (mean shape "identity") are T further columns: by Woodbury C^-1 = C0^-1 - Z Z^T, and the
+gradient (a a^T + Z Z^T - C0^-1) / 2 just has more vectors in it. Missing entries u are vectors of the same kind: with
+P = C^-1 and P_uu = L L^T, the inverse for the measured entries alone is P - Z Z^T with Z = P_:u L^-T, whatever value
+the missing ones are given, and the determinant gains det P_uu.
 """
 
 from __future__ import annotations
@@ -15,19 +17,27 @@ from sumgp.priors.kernels import KernelOnPoints
 from sumgp.priors.multitask import MultitaskPrior
 from sumgp.solvers.dense import LOG_2PI
 
+MOST_MISSING = 0.2  # share of the entries up to which the Kronecker form is measured to be faster than one dense factor
+
+
+def has_kronecker_form(prior: MultitaskPrior) -> bool:
+    """True if the covariance of complete data has the Kronecker form: one term, one noise variance per output."""
+    return len(prior.kernels) == 1 and prior.noise.known is None and not prior.noise.closed
+
 
 def fits_kronecker(prior: MultitaskPrior, y: np.ndarray) -> bool:
-    """True if the Kronecker form is exact: complete data, one term, one noise variance per output."""
-    return not np.isnan(y).any() and len(prior.kernels) == 1 and prior.noise.known is None and not prior.noise.closed
+    """True if the Kronecker form is exact and few enough entries are missing for it to be the faster one."""
+    return has_kronecker_form(prior) and float(np.isnan(y).mean()) <= MOST_MISSING
 
 
 class KroneckerEvidence:
-    """log p(y | theta) for complete y (N, T), given the law where the prior has one."""
+    """log p(y | theta) for y (N, T) with NaN = missing, given the law where the prior has one."""
 
     def __init__(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
         self.prior = prior
         self.kernel = KernelOnPoints(prior.kernels[0], x)
         self.y = y
+        self.missing = np.nonzero(np.isnan(y))
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """log p(y | theta) and its gradient with respect to theta."""
@@ -42,6 +52,7 @@ class KroneckerEvidence:
         if conditioning is not None:
             Sigma = conditioning.covariance
             residual = residual - prior.law.totals @ conditioning.D  # type: ignore[union-attr]
+        residual = np.where(np.isnan(residual), 0.0, residual)
         d = prior.noise.variances(theta[prior.noise_slice])
         root = np.sqrt(d)
         lam, U = np.linalg.eigh(Sigma / np.outer(root, root))
@@ -55,9 +66,14 @@ class KroneckerEvidence:
         value += -0.5 * len(K) * float(np.sum(np.log(d))) - 0.5 * residual.size * LOG_2PI
         if prior.mean_shape == "identity":
             value += self._free_constants(vectors, V, inverse, Ud)
-        stacked = np.stack(vectors)  # (1 or 1 + T, N, T)
+        if len(self.missing[0]):
+            value += self._gaps(vectors, V, inverse, Ud)
+        stacked = np.stack(vectors)  # (1 + T if constants are free + missing entries, N, T)
         G_K = 0.5 * (np.tensordot(stacked @ Sigma, stacked, axes=([0, 2], [0, 2])) - (V * (inverse @ lam)) @ V.T)
-        G_S = 0.5 * (np.tensordot(stacked, K @ stacked, axes=([0, 1], [0, 1])) - (Ud * (mu @ inverse)) @ Ud.T)
+        G_S = 0.5 * (
+            np.tensordot(stacked, np.tensordot(K, stacked, axes=(1, 1)), axes=([0, 1], [1, 0]))
+            - (Ud * (mu @ inverse)) @ Ud.T
+        )
         if conditioning is not None:
             G_S = conditioning.pull_back(G_S, prior.law.totals.T @ vectors[0])  # type: ignore[union-attr]
         G_d = 0.5 * (np.sum(stacked**2, axis=(0, 1)) - (Ud**2) @ inverse.sum(axis=0))
@@ -81,3 +97,22 @@ class KroneckerEvidence:
         vectors.extend(Z)
         log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(factor)))) + T * float(np.log(self.prior.mean_variance))
         return 0.5 * float(projection @ projection) - 0.5 * log_determinant
+
+    def _gaps(self, vectors: list[np.ndarray], V: np.ndarray, inverse: np.ndarray, Ud: np.ndarray) -> float:
+        """Take the missing entries out: C^-1 r becomes that of the measured ones, Z is appended; the change in value."""
+        rows, outputs = self.missing
+        N, T = self.y.shape
+        m = len(rows)
+        # C0^-1 e_u for each missing entry u, as (N, T) matrices.
+        weights = V[rows].T[:, :, None] * inverse[:, None, :] * Ud[outputs]
+        columns = (V @ weights.reshape(N, m * T)).reshape(N, m, T).transpose(1, 0, 2) @ Ud.T
+        if len(vectors) > 1:
+            free = np.stack(vectors[1:])
+            columns = columns - np.tensordot(free[:, rows, outputs], free, axes=(0, 0))
+        middle = columns[:, rows, outputs]
+        factor = cholesky(0.5 * (middle + middle.T), "missing entries")
+        Z = solve_lower(factor, columns.reshape(m, -1)).reshape(columns.shape)
+        projection = solve_lower(factor, vectors[0][rows, outputs])
+        vectors[0] = vectors[0] - np.tensordot(projection, Z, axes=1)
+        vectors.extend(Z)
+        return 0.5 * float(projection @ projection) - float(np.sum(np.log(np.diagonal(factor)))) + 0.5 * m * LOG_2PI

@@ -17,9 +17,7 @@ from sumgp.priors.kernels import hyper_priors
 from sumgp.priors.multitask import MultitaskPrior, TaskLaw
 from sumgp.priors.noise import NoiseModel
 from sumgp.priors.tasks import FullTask, LowRankTask, TaskCovariance
-from sumgp.solvers.choice import Markov
-from sumgp.solvers.kronecker import fits_kronecker
-from sumgp.solvers.memory import check_memory
+from sumgp.solvers.choice import Markov, check_solver_memory
 
 ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many rows
 MANY_PARAMETERS = 25  # above this further starts cost more than they find
@@ -94,8 +92,8 @@ class FitProblem:
                     soft=soft,
                 )
             )
-        if not (self.uses_markov or fits_kronecker(result[0], self.data.y)):
-            check_memory(len(self.data.x), T, int(self.data.measured.sum()), self.data.n_inputs)
+        if not self.uses_markov:
+            check_solver_memory(self.solver, result[0], self.x, self.data.y)
         return tuple(result)
 
     def maximise(self, objective: Objective, what: str) -> MapEstimate:
