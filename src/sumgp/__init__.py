@@ -12,8 +12,8 @@ from sumgp.constraints import (
 from sumgp.errors import ConstraintError, DataError, NumericalError, SumGPError, SumGPWarning
 from sumgp.estimator import ConstrainedGP
 from sumgp.inference import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
-from sumgp.persistence import load
 from sumgp.many import FitResult, fit_many
+from sumgp.persistence import load
 from sumgp.solvers.choice import Dense, Kronecker, Markov
 from sumgp.strategies import Conditioned, Linearized, Projected, Transformed, Unconstrained
 
@@ -46,7 +46,7 @@ __all__ = [
     "Unconstrained",
     "Unknown",
     "Variational",
-    "load",
     "fit_many",
+    "load",
     "parse_constraint",
 ]

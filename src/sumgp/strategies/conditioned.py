@@ -10,7 +10,7 @@ from sumgp.constraints.law import SumLaw
 from sumgp.data import Data
 from sumgp.errors import ConstraintError, DataError
 from sumgp.priors.multitask import MultitaskPrior, TaskLaw
-from sumgp.solvers.choice import Kronecker, choose_evidence
+from sumgp.solvers.choice import Kronecker
 from sumgp.solvers.joint import JointEvidence
 from sumgp.solvers.weights import build_features, condition_on_data
 from sumgp.strategies.base import Fitted, Strategy

@@ -42,7 +42,9 @@ class LawEngine:
     problem: FitProblem
     setup: LawSetup
     exact: bool = False  # a linear law, solved in one step
-    law_sd: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (n R,) in the evidence, the same for all hyperparameters
+    law_sd: np.ndarray = field(
+        default_factory=lambda: np.zeros(0)
+    )  # (n R,) in the evidence, the same for all hyperparameters
     _solved: dict[bytes, tuple[LawState, np.ndarray]] = field(default_factory=dict)
 
     def state(self, prior: MultitaskPrior, theta: np.ndarray) -> LawState:
@@ -64,7 +66,9 @@ class LawEngine:
     def log_evidence(self, prior: MultitaskPrior, theta: np.ndarray) -> float:
         """Log evidence of the law at its points, given the data."""
         state = self.state(prior, theta)
-        value, f = law_evidence(self.setup.law, self.setup.x_law, state.mean, state.covariance(None, self.setup.x), self.law_sd)
+        value, f = law_evidence(
+            self.setup.law, self.setup.x_law, state.mean, state.covariance(None, self.setup.x), self.law_sd
+        )
         self._solved[theta.tobytes()] = (state, f)
         return value
 
@@ -127,12 +131,16 @@ def leave_one_out(problem: FitProblem, component: Component, prior: MultitaskPri
         values, vectors = np.linalg.eigh(gap / np.sqrt(np.outer(noise, noise)))
         values = np.maximum(values, 1e-6)
         z = vectors.T @ ((y - m)[seen] / np.sqrt(noise))
-        total += -0.5 * float(np.sum(z**2 / values)) + 0.5 * float(np.sum(np.log(values))) - 0.5 * float(np.sum(np.log(2.0 * np.pi * noise)))
+        total += (
+            -0.5 * float(np.sum(z**2 / values))
+            + 0.5 * float(np.sum(np.log(values)))
+            - 0.5 * float(np.sum(np.log(2.0 * np.pi * noise)))
+        )
     return total
 
 
 def training_law_evidence(problem: FitProblem, engine: LawEngine, state: LawState, taper: Taper | None) -> float:
-    """Log density of g = 0 at the training inputs, linearised at the posterior mean, with a floor of 1e-2 of each row's sd."""
+    """Log density of g = 0 at the training inputs, linearised at the posterior mean, floored at 1e-2 of each row's sd."""
     law = engine.setup.law
     mean, root, left, _ = state.posterior.at(problem.x, problem.data.x)
     g, J = law.residual(mean, problem.data.x), law.jacobian(mean, problem.data.x)
