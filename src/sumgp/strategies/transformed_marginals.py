@@ -46,21 +46,22 @@ class OutputMarginal:
         """The branch of the auxiliary mean and its neighbours."""
         h = self.transform
         if h.monotone:
-            lo, hi = h.domain
-            number = h.branch_of(np.full(len(self.mean), 0.5 * (max(lo, -1e3) + min(hi, 1e3))))
-            return (self._piece(number, np.full(len(self.mean), lo), np.full(len(self.mean), hi), np.ones(len(self.mean))),)
+            start, stop = h.domain
+            number = h.branch_of(np.full(len(self.mean), 0.5 * (max(start, -1e3) + min(stop, 1e3))))
+            ends = np.full(len(self.mean), start), np.full(len(self.mean), stop)
+            return (self._piece(number, *ends, np.ones(len(self.mean))),)
         number = h.branch_of(self.aux_mean)
         lo, hi = self._intervals(number)
-        shares, ends = [], []
+        shares, intervals = [], []
         for step in (-1, 0, 1):
             exists = np.isfinite(lo) & (lo > h.domain[0]) if step < 0 else np.isfinite(hi) & (hi < h.domain[1])
             exists = exists | (step == 0)
             low, high = self._intervals(np.where(exists, number + step, number))
             share = ndtr((high - self.aux_mean) / self.aux_sd) - ndtr((low - self.aux_mean) / self.aux_sd)
             shares.append(np.where(exists, share, 0.0))
-            ends.append((np.where(exists, number + step, number), low, high))
+            intervals.append((np.where(exists, number + step, number), low, high))
         total = np.sum(shares, axis=0)
-        return tuple(self._piece(*end, share / total) for end, share in zip(ends, shares, strict=True) if share.any())
+        return tuple(self._piece(*part, share / total) for part, share in zip(intervals, shares, strict=True) if share.any())
 
     def _intervals(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         lo, hi = np.empty(len(number)), np.empty(len(number))
