@@ -127,10 +127,10 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         ConstraintError,
         r"use Linearized\(\)",
     ),
-    "Kronecker with gaps": (
-        {"Y": with_value(np.nan), "solver": Kronecker()},
+    "Kronecker with known noise": (
+        {"noise": 0.1, "solver": Kronecker()},
         DataError,
-        r"needs complete data.*use Dense\(\)",
+        r"needs one kernel term.*use Dense\(\)",
     ),
     "Kronecker with an unknown total": (
         {"constraint": LinearConstraint([1, 1, 1], Unknown()), "solver": Kronecker()},
