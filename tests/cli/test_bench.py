@@ -14,6 +14,7 @@ from sumgp.benchmarks.evidence import dense_section, fit_section, kronecker_sect
 from sumgp.benchmarks.fits import many_section, oscillator_section
 from sumgp.benchmarks.problems import Size, multitask, outputs_over
 from sumgp.benchmarks.series import long_section, markov_section
+from sumgp.benchmarks.timing import side_by_side
 from sumgp.cli import bench as command
 
 TINY = Size(8, 3)
@@ -58,14 +59,19 @@ def test_every_section_fills_its_table(section, rows: int) -> None:
 
 
 def test_ratios_are_quotients_of_the_times_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a clock that gives 1, 2, 3 ... seconds: Cholesky 1, dense 2, Kronecker 3, scikit-learn 4."""
-    ticks = iter(range(1, 100))
-    monkeypatch.setattr(evidence_sections, "cholesky_seconds", lambda n: float(next(ticks)))
-    monkeypatch.setattr(evidence_sections, "cpu_seconds", lambda work: float(next(ticks)))
+    """With a clock that gives 1, 2, 3, 4 seconds: Cholesky 1, dense 2, Kronecker 3, scikit-learn 4."""
+    monkeypatch.setattr(evidence_sections, "side_by_side", lambda works: {name: i + 1.0 for i, name in enumerate(works)})
     monkeypatch.setattr(evidence_sections, "has_gpytorch", lambda: False)
     section = dense_section((Size(200, 4),))
     assert section.rows == (("200 x 4", "1000", "2000", "3000", "4000", "2.0", "2.0"),)
     assert section.bars == (Bar("evidence + gradient / one Cholesky, 200 x 4", 8.0, 2.0),)
+
+
+def test_repeats_are_taken_in_turn() -> None:
+    order: list[str] = []
+    times = side_by_side({"a": lambda: order.append("a"), "b": lambda: order.append("b")})
+    assert order[:6] == ["a", "b", "a", "b", "a", "b"]
+    assert set(times) == {"a", "b"}
 
 
 def test_the_search_reaches_a_maximum() -> None:

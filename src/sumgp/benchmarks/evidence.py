@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from scipy.optimize import minimize
 
 from sumgp.benchmarks.problems import Size, multitask, outputs_over
 from sumgp.benchmarks.rivals import ValueAndGradient, gpytorch_evidence, has_gpytorch, sklearn_evidence
-from sumgp.benchmarks.timing import Bar, Section, cholesky_seconds, cpu_seconds, eigen_seconds, milliseconds
+from sumgp.benchmarks.timing import Bar, Section, cpu_seconds, lapack_cholesky, lapack_eigen, milliseconds, side_by_side
 from sumgp.solvers.choice import choose_evidence
 from sumgp.solvers.dense import DenseEvidence
 from sumgp.solvers.kronecker import KroneckerEvidence
@@ -38,7 +41,7 @@ def dense_section(sizes: tuple[Size, ...] = SIZES) -> Section:
     curves: Curves = {}
     rows, bars = [], []
     for size in sizes:
-        times = _side_by_side(size)
+        times = _times(size)
         _extend(curves, size.entries, times)
         ratio = times[DENSE] / times[LIMIT]
         cells = [
@@ -57,22 +60,25 @@ def dense_section(sizes: tuple[Size, ...] = SIZES) -> Section:
     columns = ("points x outputs", *curves, "dense / Cholesky", "scikit-learn / dense")
     if GPYTORCH in curves:
         columns += ("exact GPyTorch / dense", "GPyTorch / sumgp's choice")
-    return Section("Evidence and gradient, dense", NOTE, columns, tuple(rows), tuple(bars), curves)
+    return Section("Evidence and gradient, dense", NOTE, columns, tuple(rows), tuple(bars), curves, "measured values")
 
 
-def _side_by_side(size: Size) -> dict[str, float]:
+def _times(size: Size) -> dict[str, float]:
     """CPU seconds of one evidence with all derivatives, by program."""
     x, y = outputs_over(size)
     prior = multitask(size)
     theta, dense, chosen = prior.start(), DenseEvidence(prior, x, y), choose_evidence(None, prior, x, y)
-    times = {LIMIT: cholesky_seconds(size.entries), DENSE: cpu_seconds(lambda: dense(theta))}
-    times[CHOSEN] = cpu_seconds(lambda: chosen(theta)) if not isinstance(chosen, DenseEvidence) else times[DENSE]
-    times[SKLEARN] = cpu_seconds(sklearn_evidence(x, y))
+    works: dict[str, Callable[[], object]] = {
+        LIMIT: lapack_cholesky(size.entries),
+        DENSE: lambda: dense(theta),
+        CHOSEN: lambda: chosen(theta),
+        SKLEARN: sklearn_evidence(x, y),
+    }
     if has_gpytorch():
-        for name, exact in ((EXACT, True), (GPYTORCH, False)):
-            theirs, start = gpytorch_evidence(x, y, prior.mean_variance, exact)
-            times[name] = cpu_seconds(lambda: theirs(start))  # noqa: B023
-    return times
+        exact, start = gpytorch_evidence(x, y, prior.mean_variance, exact=True)
+        usual, usual_start = gpytorch_evidence(x, y, prior.mean_variance, exact=False)
+        works |= {EXACT: lambda: exact(start), GPYTORCH: lambda: usual(usual_start)}
+    return side_by_side(works)
 
 
 def _extend(curves: Curves, at: float, times: dict[str, float]) -> None:
@@ -91,14 +97,13 @@ def kronecker_section(sizes: tuple[Size, ...] = KRONECKER_SIZES) -> Section:
         gaps = np.where(np.random.default_rng(1).random(y.shape) < 0.05, np.nan, y)
         prior = multitask(size)
         theta = prior.start()
-        times = {EIGEN: eigen_seconds(size.N)}
-        for name, work in (
-            ("Kronecker", KroneckerEvidence(prior, x, y)),
-            ("Kronecker, 5 % missing", KroneckerEvidence(prior, x, gaps)),
-            ("dense, 5 % missing", DenseEvidence(prior, x, gaps)),
-            ("dense", DenseEvidence(prior, x, y)),
-        ):
-            times[name] = cpu_seconds(lambda: work(theta))  # noqa: B023
+        works: dict[str, ValueAndGradient] = {
+            "Kronecker": KroneckerEvidence(prior, x, y),
+            "Kronecker, 5 % missing": KroneckerEvidence(prior, x, gaps),
+            "dense, 5 % missing": DenseEvidence(prior, x, gaps),
+            "dense": DenseEvidence(prior, x, y),
+        }
+        times = side_by_side({EIGEN: lapack_eigen(size.N), **{name: partial(work, theta) for name, work in works.items()}})
         _extend(curves, size.N, times)
         ratio = times["Kronecker"] / times[EIGEN]
         gains = [times[f"dense{kind}"] / times[f"Kronecker{kind}"] for kind in ("", ", 5 % missing")]

@@ -32,7 +32,7 @@ def page(sections: Sequence[Section], quick: bool, with_figure: bool) -> str:
     lines = [
         "# Speed",
         "",
-        f"Written by `sumgp bench{' --quick' if quick else ''}`; CPU time, one BLAS thread, least of several repeats.",
+        f"Written by `sumgp bench{' --quick' if quick else ''}`: CPU time, one BLAS thread, least of repeats taken in turn.",
         f"Machine: {machine()}{load}.",
         "",
     ]
@@ -62,7 +62,7 @@ def _figure(sections: Sequence[Section]) -> bytes:
         for name, (sizes, seconds) in section.curves.items():
             style = "--" if "LAPACK" in name else "-"
             axis.loglog(sizes, seconds, style, marker="o", markersize=3, label=name)
-        axis.set(title=section.title, xlabel=section.columns[0].replace("points x outputs", "size"), ylabel="CPU time [s]")
+        axis.set(title=section.title, xlabel=section.x_label, ylabel="CPU time [s]")
         axis.grid(alpha=0.3)
         axis.legend(fontsize="small")
     buffer = io.BytesIO()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import resource
 import time
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Matern
 
 from sumgp.benchmarks.problems import Size, multitask, outputs_over
-from sumgp.benchmarks.timing import Bar, Section, cpu_seconds, milliseconds
+from sumgp.benchmarks.timing import Bar, Section, milliseconds, side_by_side
 from sumgp.estimator import ConstrainedGP
+from sumgp.priors.multitask import MultitaskPrior
 from sumgp.solvers.choice import Markov
 from sumgp.solvers.dense import DenseEvidence
 from sumgp.solvers.markov_objective import MarkovObjectiveEvidence
@@ -25,36 +28,38 @@ OUTPUTS = 2
 
 def markov_section(dense_sizes: tuple[int, ...] = DENSE_SIZES, growth: tuple[int, ...] = GROWTH) -> Section:
     """Evidence + gradient of two outputs with a Matern 5/2."""
-    rows, bars = [], []
-    times: dict[str, tuple[list[float], list[float]]] = {"Markov": ([], []), "dense": ([], [])}
-    for N in sorted({*dense_sizes, *growth}):
-        size = Size(N, OUTPUTS)
-        x, y = outputs_over(size)
-        # A series that goes on rather than one sampled ever more densely: steps and lengthscale stay as they are.
-        x = x * N / 100.0
-        prior = multitask(size, Matern(0.3, nu=2.5))
-        theta, fast = prior.start(), MarkovObjectiveEvidence(prior, x, y)
-        seconds = cpu_seconds(lambda: fast(theta))  # noqa: B023
-        _note(times["Markov"], N, seconds)
-        cells = [str(N), milliseconds(seconds), f"{seconds / N * 1e6:.1f}"]
+    sizes = sorted({*dense_sizes, *growth})
+    problems = {N: _series(N) for N in sizes}
+    works: dict[str, Callable[[], object]] = {}
+    for N, (prior, x, y) in problems.items():
+        works[f"Markov {N}"] = partial(MarkovObjectiveEvidence(prior, x, y), prior.start())
         if N in dense_sizes:
-            dense = DenseEvidence(prior, x, y)
-            slow = cpu_seconds(lambda: dense(theta))  # noqa: B023
-            _note(times["dense"], N, slow)
-            cells += [milliseconds(slow), f"{slow / seconds:.2f}"]
-        rows.append(tuple(cells + [""] * (5 - len(cells))))
-    of_markov = dict(zip(*times["Markov"], strict=True))
+            works[f"dense {N}"] = partial(DenseEvidence(prior, x, y), prior.start())
+    taken = side_by_side(works)
+    fast = {N: taken[f"Markov {N}"] for N in sizes}
+    slow = {N: taken[f"dense {N}"] for N in dense_sizes}
+    rows = []
+    for N in sizes:
+        beside = (milliseconds(slow[N]), f"{slow[N] / fast[N]:.2f}") if N in slow else ("", "")
+        rows.append((f"{N:,}", milliseconds(fast[N]), f"{fast[N] / N * 1e6:.1f}", *beside))
+    bars = []
     short, long, limit = GROWTH_BAR
-    if short in of_markov and long in of_markov:
-        bars.append(Bar(f"Markov: time at {long:,} / {short:,} points", limit, of_markov[long] / of_markov[short]))
+    if short in fast and long in fast:
+        bars.append(Bar(f"Markov: time at {long:,} / {short:,} points", limit, fast[long] / fast[short]))
+    curves = {
+        "Markov": ([float(N) for N in fast], list(fast.values())),
+        "dense": ([float(N) for N in slow], list(slow.values())),
+    }
     columns = ("points (2 outputs)", "Markov [ms]", "Markov [µs a point]", "dense [ms]", "dense / Markov")
     note = "Milliseconds of evidence + gradient, Matern 5/2."
-    return Section("Markov against dense, and its growth", note, columns, tuple(rows), tuple(bars), times)
+    return Section("Markov against dense, and its growth", note, columns, tuple(rows), tuple(bars), curves)
 
 
-def _note(curve: tuple[list[float], list[float]], at: float, seconds: float) -> None:
-    curve[0].append(at)
-    curve[1].append(seconds)
+def _series(N: int) -> tuple[MultitaskPrior, np.ndarray, np.ndarray]:
+    """A series that goes on rather than one sampled ever more densely: steps and lengthscale stay as they are."""
+    size = Size(N, OUTPUTS)
+    x, y = outputs_over(size)
+    return multitask(size, Matern(0.3, nu=2.5)), x * N / 100.0, y
 
 
 def long_section(N: int = LONG) -> Section:

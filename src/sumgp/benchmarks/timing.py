@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,17 +42,27 @@ class Section:
     rows: tuple[tuple[str, ...], ...]
     bars: tuple[Bar, ...] = ()
     curves: dict[str, tuple[list[float], list[float]]] = field(default_factory=dict)
+    x_label: str = "points"
+
+
+def side_by_side(works: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """Least CPU seconds of each call over repeats in turn: what else the machine does then disturbs all of them alike."""
+    taken: dict[str, list[float]] = {name: [] for name in works}
+    while unfinished := [name for name in works if not _enough(taken[name])]:
+        for name in unfinished:
+            taken[name].append(_once(works[name]))
+    return {name: min(times) for name, times in taken.items()}
+
+
+def _enough(times: list[float]) -> bool:
+    if len(times) <= FEWEST_REPEATS:
+        return bool(times) and times[0] > WARM
+    return sum(times) >= LONG_ENOUGH or len(times) >= MOST_REPEATS
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    """Least CPU seconds of a call over repeats; the least is what the machine's other work disturbs least."""
-    first = _once(work)
-    if first > WARM:
-        return first
-    times = [first]
-    while len(times) <= FEWEST_REPEATS or (sum(times) < LONG_ENOUGH and len(times) < MOST_REPEATS):
-        times.append(_once(work))
-    return min(times)
+    """Least CPU seconds of a call over repeats."""
+    return side_by_side({"work": work})["work"]
 
 
 def _once(work: Callable[[], object]) -> float:
@@ -61,16 +71,16 @@ def _once(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def cholesky_seconds(n: int) -> float:
+def lapack_cholesky(n: int) -> Callable[[], object]:
     """One LAPACK Cholesky factor of an (n, n) matrix: the least that any dense evidence costs."""
     matrix = _positive(n)
-    return cpu_seconds(lambda: scipy.linalg.lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=0))
+    return lambda: scipy.linalg.lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=0)
 
 
-def eigen_seconds(n: int) -> float:
+def lapack_eigen(n: int) -> Callable[[], object]:
     """One LAPACK symmetric eigendecomposition of an (n, n) matrix."""
     matrix = _positive(n)
-    return cpu_seconds(lambda: np.linalg.eigh(matrix))
+    return lambda: np.linalg.eigh(matrix)
 
 
 def _positive(n: int) -> np.ndarray:
