@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from sumgp.inference.variational import Variational
 from sumgp.linalg import cholesky, solve_lower
 from sumgp.priors.multitask import MultitaskPrior
 from sumgp.strategies.base import Fitted, Strategy
+from sumgp.strategies.component import Component
 from sumgp.strategies.law_setup import set_up_law
 from sumgp.strategies.mixture import Candidates, mix
 from sumgp.strategies.problem import FitProblem, kernel_name
@@ -29,9 +30,6 @@ from sumgp.strategies.transformed_evidence import Observations, TransformedEvide
 from sumgp.strategies.transformed_observations import TaskNoise, noise_of_outputs, noise_of_transforms, observe, task_prior
 from sumgp.strategies.transformed_switches import Guide, Switch, find_switches
 from sumgp.strategies.unconstrained import Unconstrained
-
-if TYPE_CHECKING:
-    from sumgp.strategies.base import PosteriorComponent
 
 SURE = 1e-4  # of a transform's spread: no virtual measurement is more precise, or round-off would take over
 SITE_TOLERANCE = 1e-5  # posterior sds up to which sites settle
@@ -58,6 +56,7 @@ class Transformed(Strategy):
     def fit(self, problem: FitProblem) -> Fitted:
         law = self._checked(problem)
         guide = Unconstrained().fit(replace(problem, uncertainty="plug-in")).components[0]
+        assert isinstance(guide, Component)
         model = prepare(self, problem, law, guide)
         fitted, engine = self._search(problem, model)
         unit_free = set_up_law(law, problem.data, problem.scaling, 1.0).law
@@ -136,7 +135,7 @@ class Model:
     priors: tuple[MultitaskPrior, ...]
 
 
-def prepare(strategy: Transformed, problem: FitProblem, law: SumLaw, guide: PosteriorComponent) -> Model:
+def prepare(strategy: Transformed, problem: FitProblem, law: SumLaw, guide: Component) -> Model:
     """Tasks, virtual measurements, observations and priors, with the branches that ``guide`` picks."""
     moments = guide_moments(problem, guide)
     reference = moments(problem.data.x)[0]
@@ -156,7 +155,7 @@ def prepare(strategy: Transformed, problem: FitProblem, law: SumLaw, guide: Post
     return Model(tasks, noise, switches, observations, priors)
 
 
-def guide_moments(problem: FitProblem, guide: PosteriorComponent) -> Guide:
+def guide_moments(problem: FitProblem, guide: Component) -> Guide:
     """Means and standard deviations of the outputs without the law, in the user's units."""
 
     def moments(x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -168,7 +167,7 @@ def guide_moments(problem: FitProblem, guide: PosteriorComponent) -> Guide:
 
 
 def component(
-    problem: FitProblem, model: Model, guide: PosteriorComponent, evidence: TransformedEvidence, theta: np.ndarray
+    problem: FitProblem, model: Model, guide: Component, evidence: TransformedEvidence, theta: np.ndarray
 ) -> TransformedComponent:
     """The posterior for one set of hyperparameters."""
     prior, observations, tasks = evidence.prior, evidence.observations, model.tasks

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -13,11 +12,9 @@ from sumgp.data import Scaling
 from sumgp.inference.projection import project
 from sumgp.inference.unitfree import UnitFreeLaw
 from sumgp.linalg import symmetric_root
+from sumgp.strategies.component import Component
 from sumgp.strategies.transformed_data import LatentTasks
 from sumgp.strategies.transformed_marginals import OutputMarginal, SkewedMarginals
-
-if TYPE_CHECKING:
-    from sumgp.strategies.base import PosteriorComponent
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +72,7 @@ class TransformedComponent:
 
     latent: LatentPosterior
     tasks: LatentTasks
-    guide: PosteriorComponent
+    guide: Component
     scaling: Scaling
     theta: np.ndarray
     noise: np.ndarray  # (T,) variances of measurements
