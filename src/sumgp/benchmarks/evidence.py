@@ -78,7 +78,10 @@ def _times(size: Size) -> dict[str, float]:
         exact, start = gpytorch_evidence(x, y, prior.mean_variance, exact=True)
         usual, usual_start = gpytorch_evidence(x, y, prior.mean_variance, exact=False)
         works |= {EXACT: lambda: exact(start), GPYTORCH: lambda: usual(usual_start)}
-    return side_by_side(works)
+    if isinstance(chosen, DenseEvidence):
+        works[CHOSEN] = lambda: None
+    times = side_by_side(works)
+    return times | {CHOSEN: times[DENSE]} if isinstance(chosen, DenseEvidence) else times
 
 
 def _extend(curves: Curves, at: float, times: dict[str, float]) -> None:
