@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from soak import ALLOWED
 from support.random_problems import outcome, random_problem
 

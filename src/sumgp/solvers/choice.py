@@ -46,7 +46,7 @@ def takes_kronecker(solver: object, prior: MultitaskPrior, y: np.ndarray) -> boo
 
 def check_solver_memory(solver: object, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
     """Raise DataError if the solver that these data get would need more memory than there is."""
-    check_memory(*y.shape, int((~np.isnan(y)).sum()), x.shape[1], takes_kronecker(solver, prior, y))
+    check_memory(y.shape[0], y.shape[1], int((~np.isnan(y)).sum()), x.shape[1], takes_kronecker(solver, prior, y))
 
 
 def choose_evidence(

@@ -22,7 +22,7 @@ class JointEvidence:
     """log p(y | theta, law) with ``rows`` (N, R, C) f = ``totals`` (N, R) in unit-free columns; zero rows do not hold."""
 
     def __init__(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray, rows: np.ndarray, totals: np.ndarray) -> None:
-        check_memory(*y.shape, int((~np.isnan(y)).sum()), x.shape[1])
+        check_memory(y.shape[0], y.shape[1], int((~np.isnan(y)).sum()), x.shape[1])
         self.prior = prior
         self.kernels = [KernelOnPoints(kernel, x) for kernel in prior.kernels]
         self.N, self.T = y.shape
