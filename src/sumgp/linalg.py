@@ -39,9 +39,10 @@ def cholesky_inverse(factor: np.ndarray) -> np.ndarray:
     inverse, info = lapack.dpotri(factor, lower=1)
     if info != 0:
         raise NumericalError("the inverse of a covariance matrix failed; allow more noise or choose a rougher kernel")
-    # dpotri fills one triangle only; the other is its mirror image.
-    lower = np.tril(inverse, -1)
-    return lower + lower.T + np.diag(np.diagonal(inverse))
+    # dpotri fills the lower triangle and leaves the factor's zeros above it: the other half is its mirror image.
+    full = inverse + inverse.T
+    full[np.diag_indices_from(full)] *= 0.5
+    return full
 
 
 def solve_lower(factor: np.ndarray, right: np.ndarray, transposed: bool = False) -> np.ndarray:

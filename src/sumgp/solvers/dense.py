@@ -13,6 +13,7 @@ from sumgp.priors.multitask import MultitaskPrior
 from sumgp.priors.nullspace import nullspace_basis
 
 LOG_2PI = float(np.log(2.0 * np.pi))
+LARGE_BLOCKS = 64  # points
 
 
 class DenseEvidence:
@@ -51,14 +52,16 @@ class DenseEvidence:
             residual = residual - mean.T.ravel()[self.observed]
         a = solve_cholesky(factor, residual)
         value = -0.5 * float(residual @ a) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * len(a) * LOG_2PI
-        G = 0.5 * (np.outer(a, a) - cholesky_inverse(factor))
+        G = np.outer(a, a)
+        G -= cholesky_inverse(factor)
+        G *= 0.5
         blocks = self._scatter(G).reshape(T, N, T, N)
         gradient = np.empty(prior.n_parameters)
         for r, ((K, dK), Sigma, (ks, ts)) in enumerate(zip(evaluated, used, prior.slices, strict=True)):
-            G_K = np.tensordot(Sigma, blocks, axes=([0, 1], [0, 2]))
+            G_K = _against_tasks(Sigma, blocks)
             gradient[ks] = np.tensordot(dK, G_K, axes=([1, 2], [0, 1]))
             shift = prior.mean_variance if prior.mean_shape == "task" and r == 0 else 0.0
-            G_S = np.tensordot(blocks, K + shift, axes=([1, 3], [0, 1]))
+            G_S = _against_points(blocks, K + shift)
             if conditioning is not None:
                 totals = prior.law.totals.T @ self._scatter_vector(a).reshape(T, N).T  # type: ignore[union-attr]
                 G_S = conditioning.pull_back(G_S, totals)
@@ -68,10 +71,10 @@ class DenseEvidence:
 
     def _covariance(self, Ks: list[np.ndarray], Sigmas: tuple[np.ndarray, ...]) -> np.ndarray:
         T, N = self.n_outputs, self.n_points
-        total = np.zeros((T, N, T, N))
-        for r, (K, Sigma) in enumerate(zip(Ks, Sigmas, strict=True)):
-            shifted = K + self.prior.mean_variance if r == 0 and self.prior.mean_shape == "task" else K
-            total += Sigma[:, None, :, None] * shifted[None, :, None, :]
+        first = Ks[0] + self.prior.mean_variance if self.prior.mean_shape == "task" else Ks[0]
+        total = Sigmas[0][:, None, :, None] * first[None, :, None, :]
+        for K, Sigma in zip(Ks[1:], Sigmas[1:], strict=True):
+            total += Sigma[:, None, :, None] * K[None, :, None, :]
         if self.prior.mean_shape == "identity":
             for t in range(T):
                 total[t, :, t, :] += self.prior.mean_variance
@@ -106,6 +109,26 @@ class DenseEvidence:
         full = np.zeros(self.n_outputs * self.n_points)
         full[self.observed] = a
         return full
+
+
+def _against_tasks(Sigma: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """sum_tu Sigma_tu G_tiuj (N, N); block by block where a copy of all blocks would cost more than the loop."""
+    T, N = blocks.shape[:2]
+    if N < LARGE_BLOCKS:
+        return np.tensordot(Sigma, blocks, axes=([0, 1], [0, 2]))
+    total = np.zeros((N, N))
+    for t in range(T):
+        for u in range(T):
+            total += Sigma[t, u] * blocks[t, :, u, :]
+    return total
+
+
+def _against_points(blocks: np.ndarray, K: np.ndarray) -> np.ndarray:
+    """sum_ij G_tiuj K_ij (T, T)."""
+    T, N = blocks.shape[:2]
+    if N < LARGE_BLOCKS:
+        return np.tensordot(blocks, K, axes=([1, 3], [0, 1]))
+    return np.array([[np.einsum("ij,ij->", blocks[t, :, u, :], K) for u in range(T)] for t in range(T)])
 
 
 def _independent_entries(y: np.ndarray, F: np.ndarray) -> np.ndarray:
