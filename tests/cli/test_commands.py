@@ -277,7 +277,14 @@ def test_interrupt_key_leaves_nothing(oscillator: Path, tmp_path: Path) -> None:
     words = ["fit", oscillator, "-c", "z**2 + v**2 = 1.6", "--inputs", "t", "--out", tmp_path / "o", "--grid", 100000]
     start = "from sumgp.cli.app import main; print('ready', flush=True); main()"
     command = [sys.executable, "-c", start, *map(str, words)]
-    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A shell that runs the tests in the background ignores the key, and children would inherit that.
+    program = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     assert program.stdout is not None
     assert program.stdout.readline() == "ready\n"
     time.sleep(1.0)
