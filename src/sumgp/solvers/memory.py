@@ -14,12 +14,12 @@ GIGABYTE = 1e9
 
 
 def dense_bytes(n_points: int, n_outputs: int, n_measured: int) -> float:
-    """Peak of one dense evidence with gradient, as measured: 2 matrices over all entries, 3 over points, and over the
-    measured entries 5, or 3.6 where gaps make some of them short-lived copies.
+    """Peak of one dense evidence with gradient, as measured: a matrix over all entries, 3 over points, and over the
+    measured entries 4, or 3.6 where gaps make some of them short-lived copies.
     """
     n_all = n_points * n_outputs
-    copies = 5.0 if n_measured == n_all else 3.6
-    return NUMBER * (copies * n_measured**2 + 2.0 * n_all**2 + 3.0 * n_points**2)
+    copies = 4.0 if n_measured == n_all else 3.6
+    return NUMBER * (copies * n_measured**2 + n_all**2 + 3.0 * n_points**2)
 
 
 def kronecker_bytes(n_points: int, n_outputs: int, n_measured: int) -> float:
