@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 
 from sumgp.errors import DataError, worded
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class NotNumbersError(DataError, TypeError):
@@ -66,6 +69,22 @@ class Data:
         return ~np.isnan(self.y)
 
 
+def is_frame(value: Any) -> bool:
+    """True for a pandas DataFrame."""
+    return _is_pandas(value, "DataFrame")
+
+
+def is_series(value: Any) -> bool:
+    """True for a pandas Series."""
+    return _is_pandas(value, "Series")
+
+
+def _is_pandas(value: Any, kind: str) -> bool:
+    # Whoever holds such a value has loaded pandas; loading it here would cost every other user the time.
+    loaded = getattr(sys.modules.get("pandas"), kind, None)
+    return loaded is not None and isinstance(value, loaded)
+
+
 def read_inputs(
     X: Any, names: Sequence[str] | None, extra: Sequence[str] = (), argument: str = "X"
 ) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -75,9 +94,9 @@ def read_inputs(
     """
     if sparse.issparse(X):
         raise DataError(worded(argument, "a dense array", "a sparse matrix", "call X.toarray() first"))
-    if isinstance(X, pd.Series):
+    if is_series(X):
         X = X.to_frame(name=X.name if isinstance(X.name, str) else "x")
-    if isinstance(X, pd.DataFrame):
+    if is_frame(X):
         wanted = list(names) if names is not None else [str(c) for c in X.columns if str(c) not in extra]
         return _numbers(_columns(X, [*wanted, *extra], argument), argument), tuple(wanted)
     values = _numbers(X, argument)
@@ -106,9 +125,9 @@ def read_outputs(Y: Any, names: Sequence[str] | None, n_rows: int) -> tuple[np.n
     """(N, T) outputs with NaN for what was not measured, and their names."""
     if sparse.issparse(Y):
         raise DataError(worded("Y", "a dense array", "a sparse matrix", "call Y.toarray() first"))
-    if isinstance(Y, pd.Series):
+    if is_series(Y):
         Y = Y.to_frame(name=Y.name if isinstance(Y.name, str) else "y")
-    if isinstance(Y, pd.DataFrame):
+    if is_frame(Y):
         found = tuple(names) if names is not None else tuple(str(c) for c in Y.columns)
         values = _floats(_columns(Y, found, "Y"), "Y")
     else:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 from threadpoolctl import threadpool_limits
 
 from sumgp.constraints import AllOf, Constraint, FormulaConstraint, Law, SumLaw
-from sumgp.data import Data, Scaling, choose_scaling, output_groups, read_inputs, read_outputs
+from sumgp.data import Data, Scaling, choose_scaling, is_frame, output_groups, read_inputs, read_outputs
 from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.prediction import Posterior
 from sumgp.priors import read_noise
@@ -233,7 +232,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         """Posterior of all outputs at X, given data and law."""
         if not hasattr(self, "fitted_"):
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet; call fit(X, Y) before predicting")
-        if isinstance(X, pd.DataFrame) or not self.data_.extra_columns:
+        if is_frame(X) or not self.data_.extra_columns:
             x, _ = read_inputs(X, self.data_.input_names, self.data_.extra_columns)
         else:
             x = self._with_extras(X)

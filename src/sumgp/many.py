@@ -6,17 +6,18 @@ import time
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from sumgp.errors import DataError, SumGPError, worded
 from sumgp.estimator import ConstrainedGP
 from sumgp.parallel import Lost, spread
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FAILED = "failed"
 
@@ -72,6 +73,9 @@ def fit_many(
     lower and upper (n, T). A fit that fails is a row with status "failed" and its reason. ``jobs`` processes, or a
     Dask cluster at the address ``dask``.
     """
+    import pandas as pd
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     items = [_complete(dataset, at, position) for position, dataset in enumerate(datasets)]
     results: dict[int, FitResult] = {}
     columns = (TextColumn("fits"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sumgp.constraints.base import Constraint
-from sumgp.constraints.formula_algebra import mentioned
-from sumgp.constraints.formula_laws import build_law
 from sumgp.constraints.formula_names import BUILT_IN, UNKNOWN, Constant, read_constants, read_names
+from sumgp.constraints.formula_plain import plain_law
 from sumgp.constraints.formula_syntax import parse_equation, split_laws
+from sumgp.constraints.formula_tree import mentioned
 from sumgp.constraints.law import Law, SumLaw
 from sumgp.errors import ConstraintError, worded
 
@@ -48,7 +48,14 @@ class FormulaConstraint(Constraint):
 
         Unknown constants become columns of f after the outputs, data columns become columns of x after the inputs.
         """
-        return build_law(self._equations, read_names(outputs, inputs, self.constants))
+        names = read_names(outputs, inputs, self.constants)
+        law = plain_law(self._equations, names)
+        if law is not None:
+            return law
+        # Loading computer algebra takes longer than most fits: only laws that need it pay for it.
+        from sumgp.constraints.formula_laws import build_law
+
+        return build_law(self._equations, names)
 
     def __str__(self) -> str:
         """How the laws are understood if every name that is no constant is an output."""

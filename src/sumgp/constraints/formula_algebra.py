@@ -15,7 +15,7 @@ import sympy
 
 from sumgp.constraints.formula_names import Names
 from sumgp.constraints.formula_places import Place, suggestion
-from sumgp.constraints.formula_syntax import Call, Equation, Name, Node, Number, Power, Product, Sum
+from sumgp.constraints.formula_tree import Call, Equation, Name, Node, Number, Power, Product, Sum, mentioned
 
 MAX_EXPONENT = 64
 MAX_INDEXED_NODES = 5000  # parts of a law after sum(...) is written out
@@ -51,13 +51,6 @@ def residual_expression(equation: Equation, names: Names) -> tuple[sympy.Expr, f
     return residual, frozenset(part for part in read if part.is_Symbol)
 
 
-def mentioned(node: Node) -> tuple[str, ...]:
-    """Names that occur in a syntax tree, in the order of the text, function names aside."""
-    if isinstance(node, Name):
-        return (node.name,)
-    return tuple(dict.fromkeys(name for child in _children(node) for name in mentioned(child)))
-
-
 def as_float(number: sympy.Rational) -> float:
     """The nearest double; infinite where it is too large for one."""
     try:
@@ -72,20 +65,6 @@ def exact(value: float, place: Place) -> sympy.Rational:
         raise place.error("the value of this is too large; change the units")
     fraction = Fraction(value)
     return sympy.Rational(fraction.numerator, fraction.denominator)
-
-
-def _children(node: Node) -> tuple[Node, ...]:
-    match node:
-        case Sum():
-            return tuple(term for _, term in node.terms)
-        case Product():
-            return tuple(factor for _, factor in node.factors)
-        case Power():
-            return node.base, node.exponent
-        case Call():
-            return node.arguments
-        case _:
-            return ()
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from sumgp.constraints.formula_functions import Continuation, compile_rows
 from sumgp.constraints.formula_intervals import EmptyDomainError
 from sumgp.constraints.formula_names import Names
 from sumgp.constraints.formula_places import Place
-from sumgp.constraints.formula_syntax import Equation
+from sumgp.constraints.formula_plain import term_note
 from sumgp.constraints.formula_terms import Reading, SumTerm, multiplied_out, obstacle, read_sum, without_even_roots
 from sumgp.constraints.formula_text import shown, shown_terms
+from sumgp.constraints.formula_tree import Equation
 from sumgp.constraints.formula_values import InputFunction, RowFunctions, Variables, read_variables
 from sumgp.constraints.law import FunctionLaw, Law, SumLaw
 
@@ -96,8 +97,7 @@ def _sum_notes(reading: Reading, outputs: Sequence[str]) -> tuple[str, ...]:
 
 def _term_note(term: SumTerm, outputs: Sequence[str]) -> str:
     factor = f"({shown(term.coefficient)})" if term.coefficient.is_Add else shown(term.coefficient)
-    described = term.transform.describe() if term.symbol.name in outputs else "constant to be estimated"
-    return f"{factor} * {term.transform.label(term.symbol.name)}: {described}"
+    return term_note(factor, term.transform, term.symbol.name, outputs)
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
-import sympy
 
 from sumgp.constraints.base import Unknown
 from sumgp.constraints.formula_places import suggestion
 from sumgp.errors import ConstraintError, worded
+
+if TYPE_CHECKING:
+    import sympy
 
 UNKNOWN = "unknown"
 BUILT_IN = {"pi": Fraction(math.pi), "e": Fraction(math.e)}
@@ -42,16 +45,28 @@ class Names:
         named = (*self.outputs, *self.inputs, *self.numbers, *self.unknowns, *self.columns, *self.functions, *BUILT_IN)
         return tuple(dict.fromkeys(named))
 
+    def symbol(self, name: str) -> str | None:
+        """The name of the symbol behind a name, None where it stands for a number or nothing."""
+        if name in self.outputs or name in self.inputs or name in self.unknowns or name in self.functions:
+            return name
+        if name not in self.columns:
+            return None
+        # Constants that name the same column are one symbol, so that the algebra sees them as equal.
+        column = self.columns[name]
+        first = next(other for other, target in self.columns.items() if target == column)
+        return column if column in self.inputs else first
+
+    def number(self, name: str) -> Fraction | None:
+        """The exact number behind a name that is no symbol, None where there is none."""
+        return None if self.symbol(name) is not None else self.numbers.get(name, BUILT_IN.get(name))
+
     def meaning(self, name: str) -> sympy.Expr | None:
         """The symbol or exact number behind a name, None where it is unknown."""
-        if name in self.outputs or name in self.inputs or name in self.unknowns or name in self.functions:
-            return sympy.Symbol(name)
-        if name in self.columns:
-            # Constants that name the same column are one symbol, so that the algebra sees them as equal.
-            column = self.columns[name]
-            first = next(other for other, target in self.columns.items() if target == column)
-            return sympy.Symbol(column if column in self.inputs else first)
-        value = self.numbers.get(name, BUILT_IN.get(name))
+        import sympy
+
+        symbol, value = self.symbol(name), self.number(name)
+        if symbol is not None:
+            return sympy.Symbol(symbol)
         return None if value is None else sympy.Rational(value.numerator, value.denominator)
 
     def family(self, name: str) -> dict[int, str]:

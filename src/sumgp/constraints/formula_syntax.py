@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sumgp.constraints.formula_places import Place
+from sumgp.constraints.formula_tree import Call, Equation, Name, Node, Number, Power, Product, Sum
 from sumgp.errors import ConstraintError
 
 MAX_LENGTH = 2000  # characters of one law
@@ -42,68 +43,6 @@ _HINTS = {
     "\u00b7": "write * for a product",
     "\u00d7": "write * for a product",
 }
-
-
-@dataclass(frozen=True)
-class Number:
-    """A number, kept exact."""
-
-    value: Fraction
-    place: Place
-
-
-@dataclass(frozen=True)
-class Name:
-    """An output, input or constant."""
-
-    name: str
-    place: Place
-
-
-@dataclass(frozen=True)
-class Sum:
-    """Terms with their sign, +1 or -1."""
-
-    terms: tuple[tuple[int, Node], ...]
-    place: Place
-
-
-@dataclass(frozen=True)
-class Product:
-    """Factors with their exponent, +1 or -1."""
-
-    factors: tuple[tuple[int, Node], ...]
-    place: Place
-
-
-@dataclass(frozen=True)
-class Power:
-    """base ** exponent."""
-
-    base: Node
-    exponent: Node
-    place: Place
-
-
-@dataclass(frozen=True)
-class Call:
-    """function(arguments)."""
-
-    function: str
-    arguments: tuple[Node, ...]
-    place: Place
-
-
-Node = Number | Name | Sum | Product | Power | Call
-
-
-@dataclass(frozen=True)
-class Equation:
-    """left = right, with the text it was read from."""
-
-    left: Node
-    right: Node
-    text: str
 
 
 @dataclass(frozen=True)

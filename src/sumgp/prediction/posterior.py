@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from scipy.special import logsumexp, ndtr, ndtri
 
 from sumgp.constraints.law import Law
@@ -19,6 +18,7 @@ from sumgp.prediction.skewed import SkewedMixture
 from sumgp.strategies.base import Fitted
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 BLOCK = 256  # points per block: bounds memory whatever the number of asked points
@@ -203,6 +203,8 @@ class Posterior:
 
     def constants(self, level: float = 0.95) -> pd.DataFrame:
         """Estimated constants of the law: mean, sd, lower, upper, one row each (empty without unknowns)."""
+        import pandas as pd
+
         law = self.fitted.law
         names = law.law.unknowns if law is not None else ()
         T = self._n_outputs
@@ -243,6 +245,8 @@ class Posterior:
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
         """One row per point: inputs, then mean, sd, lower and upper of each output, then the law's residual."""
+        import pandas as pd
+
         lower, upper = self.interval(level)
         names = [*self.data.input_names, *self.data.extra_columns]
         columns: dict[str, np.ndarray] = {name: self.x[:, i] for i, name in enumerate(names)}
