@@ -14,6 +14,7 @@ from sumgp.likelihoods import (
     Likelihood,
     LinkedLikelihood,
     NoncentralSquare,
+    StackedLikelihood,
     Terms,
     likelihood_of_output,
     likelihood_of_transformed,
@@ -311,3 +312,19 @@ def test_kinks_of_stacked_parts_are_padded() -> None:
     ]
     kinks = stacked(parts).kinks
     np.testing.assert_array_equal(kinks, [[np.nan, np.nan], [-1.0, 1.0], [-1.0, 1.0], [0.0, np.nan]])
+
+
+def test_terms_that_are_not_gaussian_keep_their_values_when_taken_out() -> None:
+    y, noise = np.array([0.4, -1.1, 0.9, 1.6]), np.array([0.1, 0.2, 0.3, 0.15])
+    linked, plain = LinkedLikelihood(y, noise, Square(), y), GaussianLikelihood(y + 1.0, 2.0 * noise)
+    together = StackedLikelihood((linked, plain), (np.array([6, 0, 3, 1]), np.array([2, 4, 5, 7])))
+    where, rest = together.without_gaussian()
+    np.testing.assert_array_equal(where, [0, 1, 3, 6])
+    u = np.linspace(0.1, 2.0, 8)
+    for field in fields(Terms):
+        np.testing.assert_array_equal(
+            getattr(rest.terms(u[where]), field.name), getattr(together.terms(u), field.name)[where]
+        )
+    np.testing.assert_array_equal(rest.noise, together.noise[where])
+    none, empty = stacked([plain, plain]).without_gaussian()
+    assert (len(none), empty.size) == (0, 0)

@@ -5,10 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
-from support.engine_problems import Problem, crossing_square, far_square, law, logarithm, mixed, outlier, plain, sine
+from support.engine_problems import (
+    Problem,
+    anchored,
+    crossing_square,
+    far_square,
+    law,
+    logarithm,
+    mixed,
+    outlier,
+    plain,
+    sine,
+)
 
 from sumgp.inference import Engine, ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
-from sumgp.likelihoods import LinkedLikelihood, NoncentralSquare
+from sumgp.likelihoods import GaussianLikelihood, LinkedLikelihood, NoncentralSquare, StackedLikelihood, stacked
 from sumgp.transforms import Identity, Square
 
 ENGINES: list[Engine] = [Gaussian(), MomentMatched(), Laplace(), Variational(), ExpectationPropagation()]
@@ -76,6 +87,35 @@ def check_gradient(engine: Engine, problem: Problem, relative: float) -> None:
 @pytest.mark.parametrize("engine", ENGINES, ids=name)
 def test_gradient_equals_differences(engine: Engine, problem: Problem) -> None:
     check_gradient(engine, problem, relative=1e-5)
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=name)
+def test_gradient_holds_beside_very_precise_gaussian_terms(engine: Engine) -> None:
+    """Virtual measurements: sds of 1e-4 of the prior's own among ordinary noise."""
+    check_gradient(engine, anchored(), relative=1e-5)
+
+
+@pytest.mark.parametrize("engine", ITERATIVE, ids=name)
+@pytest.mark.parametrize("squares", [False, True])
+def test_gaussian_terms_as_exact_sites_give_what_iterating_on_them_gives(engine: Engine, squares: bool) -> None:
+    """The same terms by way of an identity link, which the engines take for any other: sites, posterior, evidence."""
+    problem = mixed()
+    m, K = problem.prior()
+    assert isinstance(problem.likelihood, StackedLikelihood)
+    *others, last = problem.likelihood.parts
+    assert isinstance(last, GaussianLikelihood)
+    beside = [NoncentralSquare(p.y, p.noise, p.reference) for p in others] if squares else others
+    exact = stacked([*beside, last])
+    iterated = stacked([*beside, LinkedLikelihood(last.y, last.noise, Identity(), last.y)])
+    assert len(exact.without_gaussian()[0]) == 9
+    assert len(iterated.without_gaussian()[0]) == 12
+    one, other = engine.infer(m, K, exact), engine.infer(m, K, iterated)
+    assert one.evidence == pytest.approx(other.evidence, abs=1e-7)
+    np.testing.assert_allclose(one.mean, other.mean, atol=1e-7)
+    np.testing.assert_allclose(one.cov, other.cov, atol=1e-7)
+    gradients = engine.gradient(m, K, exact, one), engine.gradient(m, K, iterated, other)
+    np.testing.assert_allclose(gradients[0].log_noise, gradients[1].log_noise, atol=1e-5)
+    np.testing.assert_allclose(gradients[0].prior_cov, gradients[1].prior_cov, atol=1e-5)
 
 
 @pytest.mark.parametrize("engine", [MomentMatched(), Laplace(), Variational()], ids=name)

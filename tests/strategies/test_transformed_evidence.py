@@ -7,13 +7,14 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from sumgp import ConstrainedGP, SumConstraint, Term
-from sumgp.inference import Gaussian, Laplace, MomentMatched, Variational
+from sumgp.inference import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
 from sumgp.likelihoods import LinkedLikelihood
 from sumgp.strategies import Transformed, Unconstrained
 from sumgp.strategies.transformed import Model, prepare
 from sumgp.strategies.transformed_evidence import TransformedEvidence, UnitFreeLikelihood
 from sumgp.transforms import Log, Sin, Square
 
+ENGINES = [Gaussian(), MomentMatched(), Laplace(), Variational(), ExpectationPropagation()]
 LAWS = {
     "squares": SumConstraint([Term("a", 0.5, Square()), Term("b", 0.5, Square())], 0.8),
     "square and height": SumConstraint([Term("a", 2.0), Term("b", 0.5, Square())], 1.0),
@@ -50,9 +51,10 @@ def moved_start(model: Model) -> np.ndarray:
 
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize("noise", ["per-output", "shared"])
-@pytest.mark.parametrize("engine", [Gaussian(), MomentMatched(), Laplace(), Variational()], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda e: type(e).__name__)
 def test_gradient_equals_differences(name: str, noise: str, engine: object) -> None:
     model = model_of(name, Transformed(engine), noise)
+    assert model.observations.virtual.any()
     evidence, theta = TransformedEvidence(model.priors[0], model.observations, engine), moved_start(model)
     _, gradient = evidence(theta)
     differences = np.empty_like(theta)

@@ -97,6 +97,17 @@ def mixed() -> Problem:
     return Problem("four kinds of output", x, tasks, mean, 0.8, 1.0, stacked(parts))
 
 
+def anchored() -> Problem:
+    """Squares and the outputs themselves, three of which are known to 1e-4: what virtual measurements look like."""
+    x = np.linspace(0.0, 3.0, 6)
+    f = 1.2 * np.cos(1.2 * x)
+    y, noise = _noisy(f, 0.2, 10)
+    y[[1, 3, 4]], noise[[1, 3, 4]] = f[[1, 3, 4]] ** 2, 1e-4
+    parts: list[Likelihood] = [LinkedLikelihood(*_noisy(f, 0.3, 11), Square(), f), GaussianLikelihood(y, noise)]
+    tasks = np.array([[1.0, 0.6], [0.6, 0.9]])
+    return Problem("square beside precise values", x, tasks, np.repeat([0.7, 0.1], 6), 0.7, 1.0, stacked(parts))
+
+
 def outlier() -> Problem:
     """A datum far below its neighbours' branch, where the likelihood is convex: its site ends on the precision floor."""
     x = np.linspace(0.0, 3.0, 6)

@@ -11,9 +11,12 @@ from sumgp.inference.laplace import Laplace
 from sumgp.inference.sites import (
     Engine,
     EvidenceGradient,
+    SiteMarginals,
     SitePosterior,
     SiteResult,
+    beside_exact_sites,
     damped_sites,
+    exact_noise_gradient,
     fall_back,
     finished,
     gradient_at_fixed_sites,
@@ -58,12 +61,17 @@ class ExpectationPropagation(Engine):
     def infer(
         self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None = None
     ) -> SiteResult:
+        return beside_exact_sites(self._settle, self, prior_mean, prior_cov, likelihood, start)
+
+    def _settle(
+        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None
+    ) -> SiteResult:
         reason = "the sites did not settle under any damping"
         for damping in self.dampings:
             try:
                 posterior = start_posterior(prior_mean, prior_cov, likelihood, start)
                 posterior, n_steps = self._iterate(prior_mean, prior_cov, likelihood, posterior, damping)
-                energy = _energy(prior_mean, posterior, _tilted(likelihood, posterior, self.nodes))
+                energy = _energy(prior_mean, posterior, _tilted(likelihood, posterior.marginals(), self.nodes))
                 return finished(posterior, energy, "converged", n_steps, self)
             except NumericalError as error:
                 reason = str(error)
@@ -74,8 +82,8 @@ class ExpectationPropagation(Engine):
     ) -> tuple[SitePosterior, int]:
         floor = precision_floor(K)
         for step in range(1, self.max_steps + 1):
-            tilted = _tilted(likelihood, posterior, self.nodes)
-            natural, precisions = _matched(tilted, posterior, likelihood, floor)
+            tilted = _tilted(likelihood, posterior.marginals(), self.nodes)
+            natural, precisions = _matched(tilted, likelihood, floor)
             proposal = regress(m, K, *damped_sites(posterior, natural, precisions, damping))
             change = largest_change(posterior, proposal) / damping
             posterior = proposal
@@ -92,20 +100,25 @@ class ExpectationPropagation(Engine):
         wrong branch by one noise sd costs about one per cent of the gradient.
         """
         posterior = result.posterior
-        tilted = _tilted(likelihood, posterior, self.nodes)
-        by_mean, by_variance = _mismatch(posterior, tilted)
+        rest, curved = likelihood.without_gaussian()
+        by_mean, by_variance, by_noise = np.zeros((3, likelihood.size))
+        if len(rest):
+            marginals = posterior.marginals(rest)
+            tilted = _tilted(curved, marginals, self.nodes)
+            by_mean[rest], by_variance[rest] = _mismatch(marginals, tilted)
+            by_noise[rest] = np.where(curved.active, tilted.by_noise, 0.0)
         mean_part, cov_part = gradient_at_fixed_sites(prior_cov, posterior, by_mean, by_variance)
-        return EvidenceGradient(mean_part, cov_part, np.where(likelihood.active, tilted.by_noise, 0.0))
+        return EvidenceGradient(mean_part, cov_part, exact_noise_gradient(likelihood, posterior, by_noise))
 
 
-def _tilted(likelihood: Likelihood, posterior: SitePosterior, nodes: int) -> _Tilted:
+def _tilted(likelihood: Likelihood, posterior: SiteMarginals, nodes: int) -> _Tilted:
     """Moments by quadrature around the current marginals, which the tilted density equals at convergence."""
     variance, precisions = posterior.variance, posterior.precisions
     remaining = 1.0 - precisions * variance
     if np.any(remaining <= 0.0):
         raise NumericalError("a cavity variance is not positive")
     cavity_variance = variance / remaining
-    cavity_mean = (posterior.mean - precisions * posterior.targets * variance) / remaining
+    cavity_mean = (posterior.mean - posterior.natural * variance) / remaining
     spread = _WIDENED * variance
     u, log_weights = normal_rule(posterior.mean, np.sqrt(spread), likelihood.kinks, nodes)
     terms = likelihood.terms(u)
@@ -130,9 +143,7 @@ def _tilted(likelihood: Likelihood, posterior: SitePosterior, nodes: int) -> _Ti
     )
 
 
-def _matched(
-    tilted: _Tilted, posterior: SitePosterior, likelihood: Likelihood, floor: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _matched(tilted: _Tilted, likelihood: Likelihood, floor: float) -> tuple[np.ndarray, np.ndarray]:
     """Natural target and precision with which cavity times site has the tilted moments; the mean alone on the floor."""
     precisions = 1.0 / tilted.variance - 1.0 / tilted.cavity_variance
     precisions = np.where(likelihood.active, np.maximum(precisions, floor), 0.0)
@@ -153,7 +164,7 @@ def _energy(m: np.ndarray, posterior: SitePosterior, tilted: _Tilted) -> float:
     return energy
 
 
-def _mismatch(posterior: SitePosterior, tilted: _Tilted) -> tuple[np.ndarray, np.ndarray]:
+def _mismatch(posterior: SiteMarginals, tilted: _Tilted) -> tuple[np.ndarray, np.ndarray]:
     """Derivatives of sum_i [log tilted normaliser - log site normaliser] by the marginal means and variances.
 
     By the cavity's mean (mean' - mean)/v_c and variance (second moments about the cavity mean)/(2 v_c^2), chained through
@@ -165,6 +176,6 @@ def _mismatch(posterior: SitePosterior, tilted: _Tilted) -> tuple[np.ndarray, np
     second_site = posterior.variance + (posterior.mean - m_c) ** 2
     by_cavity_variance = 0.5 * (second_tilted - second_site) / v_c**2
     ratio = v_c / posterior.variance
-    natural = posterior.precisions * posterior.targets
-    by_variance = by_cavity_variance * ratio**2 + by_cavity_mean * ratio * (posterior.precisions * m_c - natural)
+    gap = posterior.precisions * m_c - posterior.natural
+    by_variance = by_cavity_variance * ratio**2 + by_cavity_mean * ratio * gap
     return by_cavity_mean * ratio, by_variance

@@ -14,6 +14,7 @@ from sumgp.inference.sites import (
     Engine,
     EvidenceGradient,
     SiteResult,
+    beside_exact_sites,
     fall_back,
     finished,
     precision_floor,
@@ -40,6 +41,11 @@ class Laplace(Engine):
     def infer(
         self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None = None
     ) -> SiteResult:
+        return beside_exact_sites(self._settle, self, prior_mean, prior_cov, likelihood, start)
+
+    def _settle(
+        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None
+    ) -> SiteResult:
         try:
             alpha, n_steps, status = self._mode(prior_mean, prior_cov, likelihood, start)
             return self._at_mode(prior_mean, prior_cov, likelihood, alpha, n_steps, status)
@@ -51,17 +57,17 @@ class Laplace(Engine):
     ) -> tuple[np.ndarray, int, str]:
         """alpha (n,) at the mode, steps taken, status."""
         alpha = start_posterior(m, K, likelihood, start).alpha
-        value = _log_posterior(m, K, likelihood, alpha)
+        here = _at(m, K, likelihood, alpha)
         gain = np.inf
         for step in range(1, self.max_steps + 1):
-            terms = likelihood.terms(m + K @ alpha)
             before = gain
-            direction, gain = _direction(m, K, terms, alpha, newton=gain < 1.0)
-            moved, value = _line_search(m, K, likelihood, alpha, value, direction, gain)
+            direction, gain = _direction(K, here, newton=gain < 1.0)
+            moved = _line_search(m, K, likelihood, here, direction, gain)
             # Very precise observations leave more round-off than the last gains: nothing better can be seen.
-            if moved is alpha:
-                return alpha, step, "converged"
-            alpha = moved
+            if moved is here:
+                return here.alpha, step, "converged"
+            here = moved
+            alpha = here.alpha
             # Newton's steps square the error, so a small gain that does not shrink any more is round-off.
             if gain <= self.tolerance or (gain < 1e-10 and gain > 0.5 * before):
                 return alpha, step, "converged"
@@ -97,7 +103,7 @@ class Laplace(Engine):
         posterior = result.posterior
         terms = likelihood.terms(posterior.mean)
         alpha, variance = posterior.alpha, np.diagonal(posterior.cov)
-        floored = terms.curvature < precision_floor(prior_cov)
+        floored = terms.curvature < (1.0 - 1e-6) * posterior.precisions
         slope = np.where(floored, 0.0, terms.curvature_first)
         by_mode = -0.5 * variance * slope
         implicit = _solve(np.eye(len(alpha)) - terms.second[:, None] * prior_cov, by_mode)
@@ -114,20 +120,30 @@ def _positive(terms: Terms, likelihood: Likelihood, K: np.ndarray) -> np.ndarray
     return np.where(likelihood.active, np.maximum(terms.curvature, precision_floor(K)), 0.0)
 
 
-def _log_posterior(m: np.ndarray, K: np.ndarray, likelihood: Likelihood, alpha: np.ndarray) -> float:
-    """log p(y | m + K alpha) - alpha^T K alpha / 2."""
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """One alpha (n,) with K alpha, the likelihood's terms at m + K alpha and log p(y|u) - alpha^T K alpha / 2."""
+
+    alpha: np.ndarray
+    moved: np.ndarray
+    terms: Terms
+    value: float
+
+
+def _at(m: np.ndarray, K: np.ndarray, likelihood: Likelihood, alpha: np.ndarray) -> _Point:
     moved = K @ alpha
     with np.errstate(over="ignore"):
-        return float(np.sum(likelihood.terms(m + moved).log_density) - 0.5 * alpha @ moved)
+        terms = likelihood.terms(m + moved)
+        return _Point(alpha, moved, terms, float(np.sum(terms.log_density) - 0.5 * alpha @ moved))
 
 
-def _direction(m: np.ndarray, K: np.ndarray, terms: Terms, alpha: np.ndarray, newton: bool) -> tuple[np.ndarray, float]:
+def _direction(K: np.ndarray, here: _Point, newton: bool) -> tuple[np.ndarray, float]:
     """Change of alpha and the gain it promises: Newton's near the mode if that ascends, else Gauss-Newton's."""
-    moved = K @ alpha
+    alpha, terms = here.alpha, here.terms
     uphill = K @ (terms.first - alpha)
     for curvature in ([-terms.second] if newton else []) + [terms.curvature]:
         matrix = np.eye(len(alpha)) + curvature[:, None] * K
-        change = _solve(matrix, curvature * moved + terms.first) - alpha
+        change = _solve(matrix, curvature * here.moved + terms.first) - alpha
         gain = float(uphill @ change)
         if gain >= 0.0 and np.isfinite(gain):
             return change, gain
@@ -138,28 +154,21 @@ def _direction(m: np.ndarray, K: np.ndarray, terms: Terms, alpha: np.ndarray, ne
 
 
 def _line_search(
-    m: np.ndarray,
-    K: np.ndarray,
-    likelihood: Likelihood,
-    alpha: np.ndarray,
-    value: float,
-    direction: np.ndarray,
-    gain: float,
-) -> tuple[np.ndarray, float]:
+    m: np.ndarray, K: np.ndarray, likelihood: Likelihood, here: _Point, direction: np.ndarray, gain: float
+) -> _Point:
     """Halve the step until the log posterior rises by a fair share of what its slope promises.
 
-    ``alpha`` itself comes back where the promise is as small as round-off may be.
+    ``here`` itself comes back where the promise is as small as round-off may be.
     """
-    roundoff = 1e-12 * max(1.0, abs(value))
+    roundoff = 1e-12 * max(1.0, abs(here.value))
     length = 1.0
     for _ in range(40):
-        proposal = alpha + length * direction
-        new_value = _log_posterior(m, K, likelihood, proposal)
-        if np.isfinite(new_value) and new_value >= value + 1e-4 * length * gain - roundoff:
-            return proposal, new_value
+        proposal = _at(m, K, likelihood, here.alpha + length * direction)
+        if np.isfinite(proposal.value) and proposal.value >= here.value + 1e-4 * length * gain - roundoff:
+            return proposal
         length *= 0.5
-    if gain < _ROUND_OFF * max(1.0, abs(value)):
-        return alpha, value
+    if gain < _ROUND_OFF * max(1.0, abs(here.value)):
+        return here
     raise NumericalError("the line search for the posterior mode found no better point")
 
 

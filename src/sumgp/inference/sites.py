@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +21,21 @@ from sumgp.linalg import cholesky, solve_cholesky
 
 # Site precisions stay above this share of the prior's own, so that every site has a target and a positive variance.
 PRECISION_FLOOR = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class SiteMarginals:
+    """Posterior marginals of some latent values and their own sites, each (k,)."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+    targets: np.ndarray
+    precisions: np.ndarray
+
+    @property
+    def natural(self) -> np.ndarray:
+        """Precision times target."""
+        return self.precisions * self.targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +62,10 @@ class SitePosterior:
         """(n,) marginal variances, not below round-off of the prior's size."""
         diagonal = np.diagonal(self.cov)
         return np.maximum(diagonal, 1e-16 * float(np.max(diagonal, initial=1e-300)) + 1e-300)
+
+    def marginals(self, where: np.ndarray | slice = slice(None)) -> SiteMarginals:
+        """Marginals and sites at these positions."""
+        return SiteMarginals(self.mean[where], self.variance[where], self.targets[where], self.precisions[where])
 
 
 def regress(prior_mean: np.ndarray, prior_cov: np.ndarray, targets: np.ndarray, precisions: np.ndarray) -> SitePosterior:
@@ -149,6 +169,47 @@ def start_posterior(
         return regress(prior_mean, prior_cov, start.targets, 1.0 / start.variances)
     sites = likelihood.moment_sites()
     return regress(prior_mean, prior_cov, sites.targets, 1.0 / sites.variances)
+
+
+Solve = Callable[[np.ndarray, np.ndarray, Likelihood, SiteResult | None], SiteResult]
+
+
+def beside_exact_sites(
+    solve: Solve,
+    engine: Engine,
+    prior_mean: np.ndarray,
+    prior_cov: np.ndarray,
+    likelihood: Likelihood,
+    start: SiteResult | None,
+) -> SiteResult:
+    """``solve`` for the terms that are not Gaussian, under the prior given all that are.
+
+    log p(y) = log p(y_exact) + log p(y_rest | y_exact), and only the second part is approximated: no engine iterates on
+    sites it knows, nor loses digits by very precise ones among them.
+    """
+    rest, curved = likelihood.without_gaussian()
+    if len(rest) == likelihood.size:
+        return solve(prior_mean, prior_cov, likelihood, start)
+    sites = likelihood.plain_sites()
+    exact = np.ones(likelihood.size, dtype=bool)
+    exact[rest] = False
+    given = regress(prior_mean, prior_cov, sites.targets, np.where(exact, 1.0 / sites.variances, 0.0))
+    if not len(rest):
+        return finished(given, given.log_density, "converged", 0, engine)
+    begin = None if start is None else replace(start, targets=start.targets[rest], variances=start.variances[rest])
+    result = solve(given.mean[rest], given.cov[np.ix_(rest, rest)], curved, begin)
+    targets, precisions = given.targets.copy(), given.precisions.copy()
+    targets[rest], precisions[rest] = result.targets, result.posterior.precisions
+    posterior = regress(prior_mean, prior_cov, targets, precisions)
+    return finished(posterior, given.log_density + result.evidence, result.status, result.n_steps, result.engine)
+
+
+def exact_noise_gradient(likelihood: Likelihood, posterior: SitePosterior, log_noise: np.ndarray) -> np.ndarray:
+    """``log_noise`` (n,) with that of log N(t | m, K + W^-1) where a term is Gaussian: (alpha^2 - R_ii) / precision."""
+    exact = np.ones(likelihood.size, dtype=bool)
+    exact[likelihood.without_gaussian()[0]] = False
+    own = (posterior.alpha**2 - np.diagonal(posterior.R)) / np.where(exact, posterior.precisions, 1.0)
+    return np.where(exact, own, log_noise)
 
 
 def precision_floor(prior_cov: np.ndarray) -> float:

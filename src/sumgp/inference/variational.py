@@ -13,8 +13,11 @@ from sumgp.inference.laplace import Laplace
 from sumgp.inference.sites import (
     Engine,
     EvidenceGradient,
+    SiteMarginals,
     SitePosterior,
     SiteResult,
+    beside_exact_sites,
+    exact_noise_gradient,
     fall_back,
     finished,
     gradient_at_fixed_sites,
@@ -60,6 +63,11 @@ class Variational(Engine):
 
     def infer(
         self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None = None
+    ) -> SiteResult:
+        return beside_exact_sites(self._settle, self, prior_mean, prior_cov, likelihood, start)
+
+    def _settle(
+        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None
     ) -> SiteResult:
         try:
             posterior = start_posterior(prior_mean, prior_cov, likelihood, start)
@@ -107,15 +115,19 @@ class Variational(Engine):
     ) -> EvidenceGradient:
         """With the sites held; exact at the optimum, also where a precision rests on its floor."""
         posterior = result.posterior
-        expected = _expectations(likelihood, posterior, self.nodes)
-        natural = posterior.precisions * posterior.targets
-        by_mean = expected.by_mean - natural + posterior.precisions * posterior.mean
-        by_variance = expected.by_variance + 0.5 * posterior.precisions
+        rest, curved = likelihood.without_gaussian()
+        by_mean, by_variance, by_noise = np.zeros((3, likelihood.size))
+        if len(rest):
+            own = posterior.marginals(rest)
+            expected = _expectations(curved, own, self.nodes)
+            by_mean[rest] = expected.by_mean - own.natural + own.precisions * own.mean
+            by_variance[rest] = expected.by_variance + 0.5 * own.precisions
+            by_noise[rest] = expected.by_noise
         mean_part, cov_part = gradient_at_fixed_sites(prior_cov, posterior, by_mean, by_variance)
-        return EvidenceGradient(mean_part, cov_part, expected.by_noise)
+        return EvidenceGradient(mean_part, cov_part, exact_noise_gradient(likelihood, posterior, by_noise))
 
 
-def _expectations(likelihood: Likelihood, posterior: SitePosterior, nodes: int) -> _Expectations:
+def _expectations(likelihood: Likelihood, posterior: SiteMarginals, nodes: int) -> _Expectations:
     """Quadrature over the marginals; dE/dvariance = E[log p' (u - mean)] / (2 variance) needs no second derivative."""
     mean, variance = posterior.mean, posterior.variance
     u, log_weights = normal_rule(mean, np.sqrt(variance), likelihood.kinks, nodes)
@@ -188,7 +200,7 @@ class _State:
     """
 
     def __init__(self, K: np.ndarray, likelihood: Likelihood, posterior: SitePosterior, nodes: int, floor: float) -> None:
-        expected = _expectations(likelihood, posterior, nodes)
+        expected = _expectations(likelihood, posterior.marginals(), nodes)
         self.posterior = posterior
         self.bound = _elbo(K, posterior, expected)
         self.sites = np.concatenate([posterior.precisions * posterior.targets, posterior.precisions])

@@ -72,6 +72,13 @@ class Likelihood(ABC):
     def active(self) -> np.ndarray:
         """(n,) truth of whether an observation is used; false where h(y) is needed and does not exist."""
 
+    def without_gaussian(self) -> tuple[np.ndarray, Likelihood]:
+        """Positions (k,) of the terms that are not exactly Gaussian in u, and their likelihood.
+
+        The others have the targets and variances of ``plain_sites`` as their exact sites.
+        """
+        return np.arange(self.size), self
+
     @property
     def kinks(self) -> np.ndarray:
         """(n, k) latent values near which a term is not smooth, NaN where there are fewer: where quadrature is split."""

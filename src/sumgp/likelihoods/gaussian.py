@@ -50,6 +50,9 @@ class GaussianLikelihood(Likelihood):
     def with_noise(self, noise: np.ndarray) -> GaussianLikelihood:
         return replace(self, noise=noise)
 
+    def without_gaussian(self) -> tuple[np.ndarray, Likelihood]:
+        return np.arange(0), GaussianLikelihood(self.y[:0], self.noise[:0])
+
 
 @dataclass(frozen=True, eq=False)
 class LinkedLikelihood(Likelihood):

@@ -61,6 +61,18 @@ class StackedLikelihood(Likelihood):
         parts = tuple(part.with_noise(noise[where]) for part, where in zip(self.parts, self.positions, strict=True))
         return StackedLikelihood(parts, self.positions)
 
+    def without_gaussian(self) -> tuple[np.ndarray, Likelihood]:
+        parts, places = [], []
+        for part, where in zip(self.parts, self.positions, strict=True):
+            kept, curved = part.without_gaussian()
+            if len(kept):
+                parts.append(curved)
+                places.append(where[kept])
+        if not parts:
+            return self.parts[0].without_gaussian()
+        together = np.sort(np.concatenate(places))
+        return together, StackedLikelihood(tuple(parts), tuple(np.searchsorted(together, place) for place in places))
+
     def _gathered(self, pieces: list[np.ndarray]) -> np.ndarray:
         result = np.empty((sum(map(len, pieces)), *pieces[0].shape[1:]), dtype=pieces[0].dtype)
         for piece, where in zip(pieces, self.positions, strict=True):

@@ -70,6 +70,10 @@ class UnitFreeLikelihood(Likelihood):
             sites.variances_noise / square,
         )
 
+    def without_gaussian(self) -> tuple[np.ndarray, Likelihood]:
+        kept, curved = self.inner.without_gaussian()
+        return kept, UnitFreeLikelihood(curved, self.shift[kept], self.scale[kept])
+
     def with_noise(self, noise: np.ndarray) -> UnitFreeLikelihood:
         return UnitFreeLikelihood(self.inner.with_noise(noise), self.shift, self.scale)
 
