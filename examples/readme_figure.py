@@ -1,7 +1,6 @@
 """Draw the figure of the README: python examples/readme_figure.py docs/images/oscillator.svg"""
 
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +9,11 @@ import pandas as pd
 import sumgp
 from sumgp.report.fit_figures import draw_outputs
 from sumgp.report.fit_study import study
-from sumgp.report.style import LIGHT, as_svg
+from sumgp.report.theme import LIGHT
 
 data = pd.read_csv(Path(__file__).with_name("oscillator.csv"))
 law = "k/2*z**2 + m/2*v**2 = E"
 gp = sumgp.ConstrainedGP(law, outputs=["z", "v"], inputs=["t"], constants={"k": 1.0, "m": 1.0, "E": 0.8})
 gp.fit(data[["t"]], data[["z", "v"]])
 found = study(gp, np.linspace(0, 10, 200)[:, None], (), lambda stage: None)
-Path(sys.argv[1]).write_bytes(as_svg(partial(draw_outputs, found), LIGHT))
+Path(sys.argv[1]).write_bytes(draw_outputs(found, LIGHT))

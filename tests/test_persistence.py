@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern
 
 import sumgp
 from sumgp.inference import Variational
-from sumgp.persistence import archive, model_bytes
+from sumgp.persistence import files, model_bytes
 from sumgp.persistence.kernels import read_kernel, write_kernel
 from sumgp.solvers.choice import Markov
 from sumgp.strategies import Transformed
@@ -179,11 +179,19 @@ def test_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(archive.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         gp.save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_is_made_for_results_and_not_for_a_single_file(tmp_path: Path) -> None:
+    files.write_files(tmp_path / "a" / "b", {"x": b"1", "y": b"2"})
+    assert {p.name: p.read_bytes() for p in (tmp_path / "a" / "b").iterdir()} == {"x": b"1", "y": b"2"}
+    with pytest.raises(FileNotFoundError):
+        files.write_file(tmp_path / "c" / "x", b"1")
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
 
 def test_file_holds_only_numbers_and_json(tmp_path: Path) -> None:

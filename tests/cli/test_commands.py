@@ -17,10 +17,11 @@ import pandas as pd
 import pytest
 
 import sumgp as package
-from sumgp.cli import app, arguments, outputs
+from sumgp.cli import app, arguments
 from sumgp.cli.app import COMMANDS, one_line
 from sumgp.cli.demo import CONSTANTS, truth
 from sumgp.cli.demo import oscillator as oscillator_frame
+from sumgp.persistence import files
 
 FILES = {"model.sumgp", "predictions.csv", "report.html"}
 
@@ -267,9 +268,9 @@ def test_interruption_while_files_are_written(tmp_path: Path, monkeypatch: pytes
         if len(calls) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(outputs.os, "fsync", interrupted)
+    monkeypatch.setattr(files.os, "fsync", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        outputs.write_files(tmp_path / "new", {"a": b"1", "b": b"2", "c": b"3"})
+        files.write_files(tmp_path / "new", {"a": b"1", "b": b"2", "c": b"3"})
     assert list(tmp_path.iterdir()) == []
 
 

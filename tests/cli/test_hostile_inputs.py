@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from sumgp.cli import outputs, tables
+from sumgp.persistence import files
 
 GOOD = "t,z,v\n" + "".join(f"{t},{np.sin(t):.3f},{1 - np.sin(t):.3f}\n" for t in range(8))
 Case = tuple[str, bytes | str, str]
@@ -136,7 +137,7 @@ def test_outputs_that_cannot_be_written(sumgp, tmp_path: Path, monkeypatch: pyte
     elif name == "no permission":
         monkeypatch.setattr(outputs.os, "access", lambda path, mode: mode == os.R_OK)
     else:
-        monkeypatch.setattr(outputs.os, "fsync", _failing(errno.ENOSPC if name == "full disk" else errno.EIO))
+        monkeypatch.setattr(files.os, "fsync", _failing(errno.ENOSPC if name == "full disk" else errno.EIO))
     before = sorted(p for p in tmp_path.rglob("*"))
     words = ["--inputs", "t", "--outputs", "z,v", "--plug-in", "--grid", 5, "--kernel", "rbf", "--out", out]
     result = sumgp("fit", path, "-c", "z + v = 1", *words)

@@ -328,3 +328,9 @@ def test_explanations() -> None:
     ]
     mixed = AllOf([LinearConstraint([1, 2, 0], 3.0), FunctionConstraint(product)]).bind(OUTPUTS, ["t"]).explain()
     assert "  2 * b: the output itself" in mixed
+
+
+def test_coefficients_that_have_a_pole_at_zero_are_bound_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    law = LinearConstraint(lambda X: 1.0 / X * np.ones(3), 1.0).bind(OUTPUTS, ["t"])
+    assert not [warning for warning in recwarn if issubclass(warning.category, RuntimeWarning)]
+    np.testing.assert_allclose(law.residual(np.ones((2, 3)), np.array([[1.0], [3.0]])), [[2.0], [0.0]])

@@ -14,10 +14,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sumgp.cli.outputs import write_files
 from sumgp.cli.progress import stages
 from sumgp.cli.tables import as_csv
 from sumgp.estimator import ConstrainedGP
+from sumgp.persistence.files import write_files
 from sumgp.prediction import Posterior
 from sumgp.report.fit_page import PlainTable, render_fit
 from sumgp.report.fit_study import caught, study

@@ -12,13 +12,14 @@ import typer
 from rich.console import Console
 
 from sumgp.cli import arguments
-from sumgp.cli.outputs import check_folder, write_files
+from sumgp.cli.outputs import check_folder
 from sumgp.cli.points import grid_over, points_from, require_filled
 from sumgp.cli.progress import stages
 from sumgp.cli.summary import print_summary
 from sumgp.cli.tables import Reading, as_csv, number_columns, read_table
 from sumgp.estimator import ConstrainedGP
 from sumgp.persistence import model_bytes
+from sumgp.persistence.files import write_files
 from sumgp.report.fit_page import render_fit
 from sumgp.report.fit_study import FitStudy, as_numbers, caught, study
 

@@ -10,11 +10,12 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from sumgp.cli.outputs import check_file, write_file
+from sumgp.cli.outputs import check_file
 from sumgp.cli.points import points_from
 from sumgp.cli.progress import stages
 from sumgp.cli.tables import Reading, as_csv
 from sumgp.persistence import load
+from sumgp.persistence.files import write_file
 
 
 def predict(

@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 
 from sumgp.cli.fit import MODEL, PREDICTIONS, REPORT
-from sumgp.cli.outputs import write_files
 from sumgp.cli.points import grid_over, points_from
 from sumgp.cli.progress import stages
 from sumgp.cli.tables import Reading
 from sumgp.errors import DataError, worded
 from sumgp.persistence import load
+from sumgp.persistence.files import write_files
 from sumgp.report.fit_page import render_fit
 from sumgp.report.fit_study import study
 

@@ -81,7 +81,9 @@ class LinearConstraint(Constraint):
                 )
             return values
 
-        return coefficients, coefficients(np.zeros((1, n_inputs))).shape[1]
+        # The probe is at 0, where a function such as 1/x need not be defined; only its shape counts.
+        with np.errstate(all="ignore"):
+            return coefficients, coefficients(np.zeros((1, n_inputs))).shape[1]
 
 
 def _coefficient_array(F: Any, n_outputs: int) -> np.ndarray:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
-import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -51,24 +49,6 @@ def _array_bytes(array: np.ndarray) -> bytes:
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, array.astype(np.dtype(kind).newbyteorder("<"), copy=False), (1, 0), allow_pickle=False)
     return buffer.getvalue()
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write beside the file, then take its place: whoever looks sees the old file or the new one."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.absolute().parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def unpack(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:

@@ -14,7 +14,8 @@ from sumgp.constraints import Constraint, Law
 from sumgp.data import Data, Scaling
 from sumgp.errors import ConstraintError, DataError, SumGPError, SumGPWarning
 from sumgp.estimator import ConstrainedGP, FitReport, as_constraint
-from sumgp.persistence.archive import pack, unpack, write_whole
+from sumgp.persistence.archive import pack, unpack
+from sumgp.persistence.files import write_file
 from sumgp.persistence.laws import is_storable, read_constraint, write_constraint
 from sumgp.persistence.nodes import Reader, Writer
 from sumgp.strategies import Fitted, Strategy
@@ -49,7 +50,7 @@ def save(model: ConstrainedGP, path: str | PathLike[str]) -> None:
     target = Path(path)
     if target.is_dir():
         raise DataError(f"path: expected the name of a file, got the folder {str(target)!r}; add a name such as model.sumgp")
-    write_whole(target, content)
+    write_file(target, content)
 
 
 def model_bytes(model: ConstrainedGP) -> bytes:

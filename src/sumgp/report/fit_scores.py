@@ -69,16 +69,19 @@ def _component_left_out(component: Any, data: Data, scaling: Scaling) -> tuple[n
     mean, covariance = component.marginals(scaling.inputs(data.x), data.x)
     T = component.n_outputs
     residuals, variances = np.full_like(y, np.nan), np.full_like(y, np.nan)
-    for i in range(len(y)):
-        seen = np.flatnonzero(~np.isnan(y[i]))
+    # Rows with the same entries measured are solved together: one call for most data sets.
+    for pattern in np.unique(~np.isnan(y), axis=0):
+        seen = np.flatnonzero(pattern)
         if not len(seen):
             continue
+        rows = np.flatnonzero((~np.isnan(y) == pattern).all(axis=1))
         noise_sd = np.sqrt(component.noise[seen])
-        V = covariance[i, :T, :T][np.ix_(seen, seen)] / np.outer(noise_sd, noise_sd)
+        V = covariance[:, :T, :T][np.ix_(rows, seen, seen)] / np.outer(noise_sd, noise_sd)
         values, vectors = np.linalg.eigh(np.eye(len(seen)) - V)
-        inverse = (vectors / np.maximum(values, SMALLEST_GAP)) @ vectors.T
-        residuals[i, seen] = noise_sd * (inverse @ ((y[i, seen] - mean[i, seen]) / noise_sd))
-        variances[i, seen] = np.diagonal(inverse) * noise_sd**2
+        inverse = (vectors / np.maximum(values, SMALLEST_GAP)[:, None, :]) @ vectors.swapaxes(1, 2)
+        scaled = (y[np.ix_(rows, seen)] - mean[np.ix_(rows, seen)]) / noise_sd
+        residuals[np.ix_(rows, seen)] = noise_sd * np.einsum("nij,nj->ni", inverse, scaled)
+        variances[np.ix_(rows, seen)] = np.diagonal(inverse, axis1=1, axis2=2) * noise_sd**2
     return residuals, variances
 
 

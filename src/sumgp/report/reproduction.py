@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from sumgp.experiments.methods import Method, Settings
 from sumgp.experiments.problem import Problem
 from sumgp.experiments.records import Record
+from sumgp.persistence.files import write_files
 from sumgp.report.gallery import Picture, experiment_sketches, make, score_sketches
 from sumgp.report.page import render_page, run_facts
 from sumgp.report.summary import cell_scores, comparisons
@@ -69,9 +69,5 @@ def _troubles(pictures: Sequence[Picture]) -> list[str]:
 
 
 def _write(path: Path, content: bytes) -> Path:
-    """Write beside the file and then take its place, so that a reader never sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_bytes(content)
-    os.replace(unfinished, path)
+    write_files(path.parent, {path.name: content})
     return path

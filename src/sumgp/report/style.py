@@ -1,31 +1,17 @@
-"""How figures look: one light and one dark theme, and figures as SVG text that is the same on every run."""
+"""How figures of the plotting library look in each theme, and figures as SVG text that is the same on every run."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
 from cycler import cycler
 from matplotlib.figure import Figure
 
-
-@dataclass(frozen=True)
-class Theme:
-    """Colours of a figure; ``cycle`` is told apart also by colour-blind readers."""
-
-    name: str
-    ink: str
-    faint: str
-    panel: str
-    cycle: tuple[str, ...]
-
-
-LIGHT = Theme("light", "#1c2733", "#8a97a5", "#ffffff", ("#1f6fb4", "#d9661f", "#1b8a6b", "#a13d97", "#8c6d1f", "#5b6b7a"))
-DARK = Theme("dark", "#dde5ee", "#74828f", "#171d24", ("#6cb2f2", "#f2a05c", "#5fd0ac", "#dd8ad3", "#dcbf62", "#a9b8c6"))
+from sumgp.report.theme import DARK, LIGHT, Theme
 
 
 @contextmanager
@@ -62,3 +48,6 @@ def as_svg(draw: Callable[[Theme], Figure], theme: Theme) -> bytes:
         buffer = io.BytesIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
+
+
+__all__ = ["DARK", "LIGHT", "Theme", "as_svg", "drawing_with"]
