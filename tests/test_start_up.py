@@ -54,6 +54,12 @@ def test_nothing_is_loaded_that_scikit_learn_does_not_load(program: str) -> None
     assert {name: packages for name, packages in asked.items() if packages} == {}
 
 
+def test_the_command_that_fits_needs_no_plotting_library_and_no_algebra() -> None:
+    loaded = {name.partition(".")[0] for name in modules_after("import sumgp.cli.app, sumgp.cli.fit")}
+    assert "typer" in loaded
+    assert loaded & {"matplotlib", "sympy", "dask", "distributed"} == set()
+
+
 def test_the_search_tells_imports_at_load_from_later_ones() -> None:
     text = "import a.b\nif TYPE_CHECKING:\n    import c\nelse:\n    import d\n"
     text += "try:\n    from e.f import g\nexcept ImportError:\n    import h\n"

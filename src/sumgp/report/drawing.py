@@ -103,9 +103,9 @@ def _panel(panel: Panel, x: Axis, upper: float, height: float, theme: Theme, x_l
             yield f'<text x="{place:.1f}" y="{floor + 15:.1f}" text-anchor="middle">{text}</text>'
     middle = 0.5 * (x.start + x.end)
     yield f'<text x="{middle:.1f}" y="{floor + 31:.1f}" text-anchor="middle">{_short(x_label)}</text>'
-    turn = f"rotate(-90 {x.start - 48:.1f} {upper + height / 2:.1f})"
-    place = f'x="{x.start - 48:.1f}" y="{upper + height / 2:.1f}"'
-    yield f'<text {place} text-anchor="middle" transform="{turn}">{_short(panel.y_label)}</text>'
+    beside, level = x.start - 48.0, upper + height / 2
+    turned = f'text-anchor="middle" transform="rotate(-90 {beside:.1f} {level:.1f})"'
+    yield f'<text x="{beside:.1f}" y="{level:.1f}" {turned}>{_short(panel.y_label)}</text>'
 
 
 def _heights(mark: Mark) -> list[np.ndarray]:
@@ -142,7 +142,8 @@ def _drawn(mark: Mark, x: Axis, y: Axis) -> str:
     if isinstance(mark, Curve):
         return _stroke(_path(*_thinned(across, y.places(mark.y))), mark)
     lower, upper = _thinned(across, y.places(mark.lower)), _thinned(across, y.places(mark.upper))
-    outline = _path(*(np.concatenate([there, back[::-1]]) for there, back in zip(lower, upper, strict=True)), joined=True)
+    across, down = (np.concatenate([there, back[::-1]]) for there, back in zip(lower, upper, strict=True))
+    outline = _path(across, down, joined=True)
     return f'<path d="{outline}" fill="{mark.colour}" fill-opacity="0.25" stroke="none"/>'
 
 

@@ -74,7 +74,7 @@ def _output_marks(
         if lines:
             marks += [Curve(x, end, second, "95 % interval without", 1.0, "1.2 2") for end in ends]
         name = "without the law"
-        marks.append(Curve(x, mean, second, name, 1.3, "5 2.5") if lines else Points(x, mean, second, name, 4.0, "cross"))
+        marks.append(Curve(x, mean, second, name, 1.3, "5 2.5") if lines else Points(x, mean, second, name, 6.5, "cross"))
     mean = posterior.mean[order, t]
     marks.append(Curve(x, mean, first, label, 1.8) if lines else Points(x, mean, first, label))
     seen = data.measured[:, t]
