@@ -20,7 +20,9 @@ def cholesky(matrix: np.ndarray, what: str = "covariance") -> np.ndarray:
 
     Fails with NumericalError where the matrix holds NaN or stays indefinite with a jitter of 1e-6.
     """
-    size = float(np.trace(matrix)) / max(len(matrix), 1)
+    if not len(matrix):
+        return np.zeros((0, 0))
+    size = float(np.trace(matrix)) / len(matrix)
     if not np.isfinite(size):
         raise NumericalError(f"the {what} matrix holds NaN or infinity; check the scale of the data and the kernel's bounds")
     for jitter in JITTERS:
@@ -36,6 +38,8 @@ def cholesky(matrix: np.ndarray, what: str = "covariance") -> np.ndarray:
 
 def cholesky_inverse(factor: np.ndarray) -> np.ndarray:
     """Full symmetric inverse of L L^T from its lower factor."""
+    if not len(factor):
+        return np.zeros((0, 0))
     inverse, info = lapack.dpotri(factor, lower=1)
     if info != 0:
         raise NumericalError("the inverse of a covariance matrix failed; allow more noise or choose a rougher kernel")
@@ -46,7 +50,9 @@ def cholesky_inverse(factor: np.ndarray) -> np.ndarray:
 
 
 def solve_lower(factor: np.ndarray, right: np.ndarray, transposed: bool = False) -> np.ndarray:
-    """Solve L x = b, or L^T x = b."""
+    """Solve L x = b, or L^T x = b; an empty b (nothing left to solve for) gives an empty x."""
+    if not right.size:
+        return np.zeros(right.shape)
     solution, info = lapack.dtrtrs(factor, right, lower=1, trans=1 if transposed else 0)
     if info != 0:
         raise NumericalError("a triangular factor has a zero on its diagonal; allow more noise or choose a rougher kernel")
@@ -54,7 +60,9 @@ def solve_lower(factor: np.ndarray, right: np.ndarray, transposed: bool = False)
 
 
 def solve_cholesky(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve (L L^T) x = b."""
+    """Solve (L L^T) x = b; an empty b (nothing left to solve for) gives an empty x."""
+    if not right.size:
+        return np.zeros(right.shape)
     solution, info = lapack.dpotrs(factor, right, lower=1)
     if info != 0:
         raise NumericalError("a triangular solve failed; the right side has the wrong shape or holds NaN")

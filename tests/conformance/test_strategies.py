@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conformance.laws import ASKED, LAWS, PATTERNS, LawKind, X
-from sklearn.gaussian_process.kernels import RBF, Kernel
+from conformance.checks import check_numbers, check_on_law, data, estimator
+from conformance.laws import ASKED, LAWS, PATTERNS, X
+from sklearn.gaussian_process.kernels import RBF
 
 from sumgp import Conditioned, ConstrainedGP, ConstraintError, Linearized, Projected, Unconstrained
 from sumgp.strategies import Strategy
@@ -26,41 +27,13 @@ STRATEGIES: dict[str, tuple[Strategy | None, bool, bool]] = {
 pytestmark = pytest.mark.filterwarnings("ignore::sumgp.SumGPWarning")
 
 
-def estimator(strategy: Strategy | None, law: LawKind, kernel: Kernel | None = None) -> ConstrainedGP:
-    choices = {"uncertainty": "plug-in", "restarts": 0, "kernel": kernel, **law.choices}
-    return ConstrainedGP(law.constraint, strategy=strategy, **choices)
-
-
-def data(law: LawKind, pattern: str) -> np.ndarray:
-    curves = law.curves(X)
-    return PATTERNS[pattern](curves + 0.03 * np.random.default_rng(7).standard_normal(curves.shape))
-
-
-def violation(posterior: Any, f: np.ndarray) -> float:
-    """Largest residual of outputs f (n, T), relative to the largest term of its row, where the law holds exactly."""
-    law, x = posterior.law, posterior.x
-    hard = law.active(x) & (law.noise == 0)
-    g, size = law.residual(f, x), np.maximum(law.magnitude(f, x), 1e-300)
-    return float(np.max(np.where(hard, np.abs(g) / size, 0.0)))
-
-
 def check(posterior: Any, on_law: bool) -> None:
-    mean, std = posterior.mean, posterior.std
-    samples = posterior.sample(3)
-    assert np.all(np.isfinite(mean))
-    assert np.all(np.isfinite(std))
-    assert np.all(std >= 0)
-    assert np.all(np.isfinite(samples))
-    lower, upper = posterior.interval()
-    assert np.all(lower <= upper)
+    check_numbers(posterior)
     np.testing.assert_allclose(
-        np.diagonal(posterior.covariance()), std.ravel() ** 2, rtol=1e-5, atol=1e-10 * np.max(std) ** 2
+        np.diagonal(posterior.covariance()), posterior.std.ravel() ** 2, rtol=1e-5, atol=1e-10 * np.max(posterior.std) ** 2
     )
-    if on_law and not posterior.law.unknowns:
-        assert violation(posterior, mean) < 1e-9
-        assert max(violation(posterior, draw) for draw in samples) < 1e-8
     if on_law:
-        assert np.max(np.abs(posterior.residual()[:, posterior.law.noise == 0]), initial=0.0) < 1e-8
+        check_on_law(posterior)
 
 
 # Gaps at random and an output never measured for every law; the other patterns for one law of each sort.

@@ -1,0 +1,125 @@
+"""Every solver under every strategy on every law kind: the numbers of Dense, or a refusal that says what to use instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from conformance.checks import check_numbers, check_on_law, data, estimator
+from conformance.laws import ASKED, LAWS, X
+from sklearn.gaussian_process.kernels import Matern
+
+from sumgp import (
+    Conditioned,
+    ConstraintError,
+    DataError,
+    Dense,
+    Kronecker,
+    Linearized,
+    Markov,
+    Projected,
+    Transformed,
+    Unconstrained,
+)
+from sumgp.strategies import Strategy
+
+# A new solver, and a new strategy, join by one line.
+SOLVERS: dict[str, Any] = {"dense": Dense(), "kronecker": Kronecker(), "markov": Markov()}
+
+
+@dataclass(frozen=True)
+class Way:
+    """A strategy, and whether nonlinear laws are promised and predictions are on the law."""
+
+    strategy: Strategy
+    nonlinear: bool = True
+    on_law: bool = True
+
+
+WAYS: dict[str, Way] = {
+    "conditioned": Way(Conditioned(), nonlinear=False),
+    "conditioned, joint": Way(Conditioned(joint=True), nonlinear=False),
+    "linearized": Way(Linearized()),
+    "projected": Way(Projected()),
+    "unconstrained": Way(Unconstrained(), on_law=False),
+}
+PATTERNS_OF = {"constant": ("complete", "scattered", "last_never"), "squares": ("complete", "scattered")}
+CASES = [
+    (solver, way, kind, pattern)
+    for solver in SOLVERS
+    for way in WAYS
+    for kind in LAWS
+    for pattern in PATTERNS_OF.get(kind, ("scattered",))
+    if LAWS[kind].linear or WAYS[way].nonlinear
+]
+KERNEL = Matern(nu=2.5)
+
+pytestmark = pytest.mark.filterwarnings("ignore::sumgp.SumGPWarning")
+
+
+@pytest.mark.parametrize(("solver", "way", "kind", "pattern"), CASES)
+def test_works_or_says_what_to_use(solver: str, way: str, kind: str, pattern: str) -> None:
+    law, chosen = LAWS[kind], WAYS[way]
+    gp = estimator(chosen.strategy, law, KERNEL, SOLVERS[solver])
+    y = data(law, pattern)
+    if refused(solver, way, kind):
+        with pytest.raises(
+            (DataError, ConstraintError), match=r"solver: Kronecker\(\).*; use Dense\(\) or leave solver=None"
+        ):
+            gp.fit(X, y)
+        return
+    posterior = gp.fit(X, y).posterior(ASKED)
+    check_numbers(posterior)
+    if chosen.on_law:
+        check_on_law(posterior)
+
+
+def refused(solver: str, way: str, kind: str) -> bool:
+    """Laws that leave no Kronecker form: several kernel terms after conditioning, or columns of the law's own."""
+    if solver != "kronecker":
+        return False
+    return way == "conditioned, joint" or (
+        way == "conditioned" and kind in ("varying coefficients", "part of the inputs", "unknown total")
+    )
+
+
+@pytest.mark.parametrize("solver", ["kronecker", "markov"])
+@pytest.mark.parametrize("way", ["conditioned", "projected", "unconstrained"])
+@pytest.mark.parametrize("pattern", ["complete", "scattered"])
+def test_the_numbers_are_those_of_dense(solver: str, way: str, pattern: str) -> None:
+    law = LAWS["constant"]
+    y = data(law, pattern)
+    found, dense = (
+        estimator(WAYS[way].strategy, law, KERNEL, s).fit(X, y).posterior(ASKED) for s in (SOLVERS[solver], Dense())
+    )
+    # Another search for the hyperparameters; and the state-space form has priors of its own for a long series.
+    if solver == "kronecker":
+        np.testing.assert_allclose(found.mean, dense.mean, atol=0.02 * dense.std.min())
+        np.testing.assert_allclose(found.std, dense.std, rtol=0.02)
+    else:
+        assert np.max(np.abs(found.mean - dense.mean) / dense.std) < 0.5
+
+
+def test_transformed_refuses_the_state_space_form() -> None:
+    law = LAWS["squares"]
+    with pytest.raises(DataError, match=r"solver: Markov\(\) does not work with .*; use Linearized\(\)"):
+        estimator(Transformed(), law, KERNEL, Markov()).fit(X, data(law, "scattered"))
+
+
+def test_the_state_space_form_refuses_several_inputs_and_other_kernels() -> None:
+    law = LAWS["constant"]
+    y = data(law, "scattered")
+    with pytest.raises(DataError, match=r"one input for Markov\(\), got 2 inputs; use Dense\(\)"):
+        estimator(None, law, KERNEL, Markov()).fit(np.column_stack([X, X**2]), y)
+    from sklearn.gaussian_process.kernels import RBF
+
+    with pytest.raises(DataError, match=r"Matern 1/2, 3/2 or 5/2.*; e.g. Matern\(nu=2.5\)"):
+        estimator(None, law, RBF(), Markov()).fit(X, y)
+
+
+def test_something_that_is_no_solver_is_refused() -> None:
+    law = LAWS["constant"]
+    with pytest.raises(DataError, match=r"solver"):
+        estimator(None, law, KERNEL, "dense").fit(X, data(law, "complete"))
