@@ -1,4 +1,4 @@
-# make test | demo | bench | docs | format | soak | clean
+# make test | demo | bench | docs | format | soak | mutants | clean
 # Each target first creates .venv (Python 3.11 or newer) with the versions in constraints.txt.
 
 # Matrices here are small: threads inside BLAS cost more than they give.
@@ -23,7 +23,7 @@ ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/
 $(shell rm -f $(READY) $(BENCH_READY))
 endif
 
-.PHONY: test demo bench docs format soak clean
+.PHONY: test demo bench docs format soak mutants clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -66,6 +66,9 @@ format: $(READY)
 
 soak: $(READY)
 	$(BIN)/python tests/soak.py
+
+mutants: $(READY)
+	$(BIN)/python tools/mutate.py
 
 # Keeps .venv, which is slow to make; remove that folder by hand to start from nothing.
 clean:
