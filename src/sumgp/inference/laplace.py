@@ -19,7 +19,7 @@ from sumgp.inference.sites import (
     finished,
     precision_floor,
     regress,
-    start_posterior,
+    start_sites,
 )
 from sumgp.likelihoods import Likelihood, Terms
 
@@ -56,7 +56,10 @@ class Laplace(Engine):
         self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None
     ) -> tuple[np.ndarray, int, str]:
         """alpha (n,) at the mode, steps taken, status."""
-        alpha = start_posterior(m, K, likelihood, start).alpha
+        # Warm starts are a step or two from the mode: the weights of the last sites, without their posterior.
+        targets, precisions = start_sites(likelihood, start)
+        root = np.sqrt(precisions)
+        alpha = root * _solve(np.eye(len(m)) + root[:, None] * K * root, root * (targets - m))
         here = _at(m, K, likelihood, alpha)
         gain = np.inf
         for step in range(1, self.max_steps + 1):

@@ -16,7 +16,7 @@ from scipy.linalg import lapack
 
 from sumgp.errors import NumericalError, SumGPWarning
 from sumgp.likelihoods import Likelihood
-from sumgp.likelihoods.base import NoisySites
+from sumgp.likelihoods.base import LOG_TWO_PI, NoisySites
 from sumgp.linalg import cholesky, solve_cholesky
 
 # Site precisions stay above this share of the prior's own, so that every site has a target and a positive variance.
@@ -164,11 +164,16 @@ def fall_back(engine: Engine, reason: str, result: SiteResult) -> SiteResult:
 def start_posterior(
     prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None
 ) -> SitePosterior:
-    """Regression on the sites of ``start``, or on matched moments, which hold for every transform."""
+    """Regression on the sites of ``start``, or on matched moments."""
+    return regress(prior_mean, prior_cov, *start_sites(likelihood, start))
+
+
+def start_sites(likelihood: Likelihood, start: SiteResult | None) -> tuple[np.ndarray, np.ndarray]:
+    """Targets and precisions (n,) of ``start``, or of matched moments, which hold for every transform."""
     if start is not None:
-        return regress(prior_mean, prior_cov, start.targets, 1.0 / start.variances)
+        return start.targets, 1.0 / start.variances
     sites = likelihood.moment_sites()
-    return regress(prior_mean, prior_cov, sites.targets, 1.0 / sites.variances)
+    return sites.targets, 1.0 / sites.variances
 
 
 Solve = Callable[[np.ndarray, np.ndarray, Likelihood, SiteResult | None], SiteResult]
@@ -191,17 +196,32 @@ def beside_exact_sites(
     if len(rest) == likelihood.size:
         return solve(prior_mean, prior_cov, likelihood, start)
     sites = likelihood.plain_sites()
-    exact = np.ones(likelihood.size, dtype=bool)
-    exact[rest] = False
-    given = regress(prior_mean, prior_cov, sites.targets, np.where(exact, 1.0 / sites.variances, 0.0))
+    targets, precisions = sites.targets.copy(), 1.0 / sites.variances
     if not len(rest):
-        return finished(given, given.log_density, "converged", 0, engine)
+        posterior = regress(prior_mean, prior_cov, targets, precisions)
+        return finished(posterior, posterior.log_density, "converged", 0, engine)
+    mean, cov, log_density = _given_others(prior_mean, prior_cov, targets, precisions, rest)
     begin = None if start is None else replace(start, targets=start.targets[rest], variances=start.variances[rest])
-    result = solve(given.mean[rest], given.cov[np.ix_(rest, rest)], curved, begin)
-    targets, precisions = given.targets.copy(), given.precisions.copy()
+    result = solve(mean, cov, curved, begin)
     targets[rest], precisions[rest] = result.targets, result.posterior.precisions
     posterior = regress(prior_mean, prior_cov, targets, precisions)
-    return finished(posterior, given.log_density + result.evidence, result.status, result.n_steps, result.engine)
+    return finished(posterior, log_density + result.evidence, result.status, result.n_steps, result.engine)
+
+
+def _given_others(
+    m: np.ndarray, K: np.ndarray, targets: np.ndarray, precisions: np.ndarray, rest: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Mean and covariance of u[rest] given the sites of all others, and the log density of those sites' targets."""
+    others = np.delete(np.arange(len(m)), rest)
+    root, residual = np.sqrt(precisions[others]), (targets - m)[others]
+    factor = cholesky(np.eye(len(root)) + root[:, None] * K[np.ix_(others, others)] * root, "site")
+    right = np.column_stack([K[np.ix_(others, rest)], residual]) * root[:, None]
+    solved, info = lapack.dtrtrs(factor, right, lower=1)
+    if info != 0:
+        raise NumericalError("a triangular solve failed; the site precisions hold NaN or infinity")
+    half, white = solved[:, :-1], solved[:, -1]
+    log_density = np.sum(np.log(root / np.diagonal(factor))) - 0.5 * (white @ white + len(root) * LOG_TWO_PI)
+    return m[rest] + half.T @ white, K[np.ix_(rest, rest)] - half.T @ half, float(log_density)
 
 
 def exact_noise_gradient(likelihood: Likelihood, posterior: SitePosterior, log_noise: np.ndarray) -> np.ndarray:

@@ -27,11 +27,14 @@ from sumgp.inference.sites import (
 )
 from sumgp.likelihoods import Likelihood
 from sumgp.likelihoods.quadrature import normal_rule
+from sumgp.linalg import cholesky, solve_cholesky
 
 # Number of past steps that an extrapolation looks at.
 _MEMORY = 4
 # Number of steps without a rise of the bound after which it counts as flat.
-_PATIENCE = 20
+_PATIENCE = 5
+# Share of its diagonal that makes a singular Fisher matrix positive definite.
+_RIDGE = 1e-11
 # Relative fall of the bound that may be round-off.
 _ROUND_OFF = 1e-8
 
@@ -187,7 +190,9 @@ def _others_response(posterior: SitePosterior, held: np.ndarray, blocked: np.nda
     scaled = G / np.outer(size, size)
     right = scaled[np.ix_(~is_held, is_held)] @ (size[is_held] * blocked)
     change = np.zeros(2 * len(mean))
-    change[~is_held] = np.linalg.lstsq(scaled[np.ix_(~is_held, ~is_held)], right, rcond=1e-12)[0] / size[~is_held]
+    # G_ff is singular where latent values are tied; a ridge gives the pseudo-inverse's answer in a fraction of its time.
+    free = scaled[np.ix_(~is_held, ~is_held)] + _RIDGE * np.eye(len(right))
+    change[~is_held] = solve_cholesky(cholesky(free, "variational response"), right) / size[~is_held]
     change[: len(mean)][held] += mean[held] * blocked
     return change[: len(mean)], change[len(mean) :]
 

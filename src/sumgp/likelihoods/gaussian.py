@@ -81,7 +81,11 @@ class LinkedLikelihood(Likelihood):
 
     @cached_property
     def kinks(self) -> np.ndarray:
-        return self._link.kinks(self.transform.branch_of(self.reference))
+        return self._link.kinks(self._branch)
+
+    @cached_property
+    def _branch(self) -> np.ndarray:
+        return self.transform.branch_of(self.reference)
 
     @cached_property
     def _log_jacobian(self) -> np.ndarray:
@@ -92,7 +96,7 @@ class LinkedLikelihood(Likelihood):
 
     def terms(self, u: np.ndarray) -> Terms:
         sd = column(self.noise, u)
-        g = self._link.evaluate(u, sd, column(self.transform.branch_of(self.reference), u))
+        g = self._link.evaluate(u, sd, column(self._branch, u))
         precision = sd**-2.0
         residual = column(self.y, u) - g.value
         curvature = precision * g.first**2

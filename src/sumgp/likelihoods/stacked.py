@@ -70,6 +70,8 @@ class StackedLikelihood(Likelihood):
                 places.append(where[kept])
         if not parts:
             return self.parts[0].without_gaussian()
+        if len(parts) == 1 and np.all(np.diff(places[0]) > 0):
+            return places[0], parts[0]
         together = np.sort(np.concatenate(places))
         return together, StackedLikelihood(tuple(parts), tuple(np.searchsorted(together, place) for place in places))
 

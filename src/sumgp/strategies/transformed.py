@@ -22,19 +22,18 @@ from sumgp.priors.multitask import MultitaskPrior
 from sumgp.strategies.base import Fitted, Strategy
 from sumgp.strategies.component import Component
 from sumgp.strategies.law_setup import set_up_law
-from sumgp.strategies.mixture import Candidates, mix
+from sumgp.strategies.mixture import Candidates, fit_candidates, mix
 from sumgp.strategies.problem import FitProblem, kernel_name
 from sumgp.strategies.transformed_component import LatentPosterior, TransformedComponent
 from sumgp.strategies.transformed_data import LatentTasks, latent_tasks, law_terms
 from sumgp.strategies.transformed_evidence import Observations, TransformedEvidence
 from sumgp.strategies.transformed_observations import TaskNoise, noise_of_outputs, noise_of_transforms, observe, task_prior
 from sumgp.strategies.transformed_switches import Guide, Switch, find_switches
-from sumgp.strategies.unconstrained import Unconstrained
+from sumgp.strategies.unconstrained import plain_component
 
 SURE = 1e-4  # of a transform's spread: no virtual measurement is more precise, or round-off would take over
 SITE_TOLERANCE = 1e-5  # posterior sds up to which sites settle
 SLOW = (Variational, ExpectationPropagation)  # engines that iterate quadratures
-OUT_OF_REACH = 7.0  # kernels whose log evidence under matched moments is further behind are not carried on
 
 
 @dataclass(frozen=True)
@@ -55,10 +54,10 @@ class Transformed(Strategy):
 
     def fit(self, problem: FitProblem) -> Fitted:
         law = self._checked(problem)
-        guide = Unconstrained().fit(replace(problem, uncertainty="plug-in")).components[0]
-        assert isinstance(guide, Component)
+        alone = fit_alone(problem)
+        guide = plain_component(problem, alone.priors[0], alone.maxima[0].theta)
         model = prepare(self, problem, law, guide)
-        fitted, engine = self._search(problem, model)
+        fitted, engine = self._search(problem, model, alone)
         unit_free = set_up_law(law, problem.data, problem.scaling, 1.0).law
         # A law with an error of its own has columns that the guide knows nothing of.
         joined = None if model.tasks.has_auxiliary or len(unit_free.soft_rows) else unit_free
@@ -83,33 +82,31 @@ class Transformed(Strategy):
             raise ConstraintError("strategy: Transformed() takes one kernel, got a list; give one or use Linearized()")
         return problem.law
 
-    def _search(self, problem: FitProblem, model: Model) -> tuple[Candidates, Engine]:
-        """Hyperparameters: matched moments first, from several starts; then the engine's own evidence from there.
+    def _search(self, problem: FitProblem, model: Model, alone: Candidates) -> tuple[Candidates, Engine]:
+        """Hyperparameters: matched moments first, from those of the guide; then the engine's own evidence from there.
 
-        Kernels that are out of reach under matched moments are left out, and for plug-in all but the best. Hyperparameters
-        are averaged over under matched moments where the engine's own evidence costs tens of times as much.
+        Only the kernel that is best under matched moments is carried on: a second one brought less than a hundredth of
+        the error and took half as long again. Hyperparameters are averaged over under matched moments where the engine's
+        own evidence costs tens of times as much.
         """
         first = Gaussian() if isinstance(self.inference, Gaussian) else MomentMatched()
         starts = []
-        # One further start only: this search is the larger part of a plug-in fit's time.
-        quick = replace(problem, restarts=min(problem.restarts, 1))
         for prior in model.priors:
             objective = Objective(prior, TransformedEvidence(prior, model.observations, first))
-            starts.append((objective, quick.maximise(objective, f"{kernel_name(prior)}, {type(first).__name__}")))
-        best = min(maximum.value for _, maximum in starts)
-        reach = 0.0 if problem.uncertainty == "plug-in" else OUT_OF_REACH
-        kept = [(o, m) for o, m in starts if m.value <= best + reach]
+            problem.progress(f"hyperparameters: {kernel_name(prior)}, {type(first).__name__}")
+            starts.append((objective, maximise(objective, random_state=problem.random_state, starts=_starts(prior, alone))))
+        best = min(starts, key=lambda pair: pair[1].value)
         if type(first) is type(self.inference):
-            return _candidates(kept), first
+            return _candidate(*best), first
         engine = _searching(self.inference)
         if isinstance(engine, SLOW) and problem.uncertainty == "integrated":
-            return _candidates(kept), engine
+            return _candidate(*best), engine
         try:
-            return _candidates([_refined(problem, model, engine, o, m) for o, m in kept]), engine
+            return _candidate(*_refined(problem, model, engine, *best)), engine
         except NumericalError as error:
             names = type(self.inference).__name__, type(first).__name__
             warnings.warn(f"{names[0]}: {error}; the result is that of {names[1]}", SumGPWarning, stacklevel=4)
-            return _candidates(kept), first
+            return _candidate(*best), first
 
     def _report(self, problem: FitProblem, model: Model, engine: Engine, status: str) -> dict[str, Any]:
         names = problem.data.output_names
@@ -122,6 +119,26 @@ class Transformed(Strategy):
             "virtual_measurements": [(names[s.output], *map(float, s.x), s.value, s.sd) for s in model.switches],
             "relearnt_auxiliary_outputs": model.tasks.has_auxiliary and len(model.tasks.tasks) > model.tasks.n_outputs,
         }
+
+
+def fit_alone(problem: FitProblem) -> Candidates:
+    """Hyperparameters without the law, the likelier candidate first: its posterior guides all that follows."""
+    # One further start only: a guide need not be the very best.
+    quick = replace(problem, uncertainty="plug-in", restarts=min(problem.restarts, 1))
+    fitted = fit_candidates(quick, quick.priors("task"))
+    return fitted.only(np.argsort([maximum.value for maximum in fitted.maxima]).tolist())
+
+
+def _starts(prior: MultitaskPrior, alone: Candidates) -> list[np.ndarray]:
+    """Where a search begins: with the lengthscales that the same kernel has without the law, and the noise."""
+    start = prior.start()
+    for other, maximum in zip(alone.priors, alone.maxima, strict=True):
+        if type(other.kernels[0]) is type(prior.kernels[0]):
+            start[prior.slices[0][0]] = maximum.theta[other.slices[0][0]]
+            if other.noise.n_parameters == prior.noise.n_parameters:
+                start[prior.noise_slice] = maximum.theta[other.noise_slice]
+            break
+    return [start]
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,5 +238,5 @@ def _refined(
     return own, maximise(own, random_state=problem.random_state, starts=[maximum.theta])
 
 
-def _candidates(pairs: list[tuple[Objective, MapEstimate]]) -> Candidates:
-    return Candidates(tuple(o.prior for o, _ in pairs), tuple(o for o, _ in pairs), tuple(m for _, m in pairs))
+def _candidate(objective: Objective, maximum: MapEstimate) -> Candidates:
+    return Candidates((objective.prior,), (objective,), (maximum,))
