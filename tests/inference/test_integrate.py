@@ -8,7 +8,7 @@ from equivalence.small_problems import differences, small_prior, some_data
 from scipy.integrate import simpson
 from sklearn.gaussian_process.kernels import RBF
 
-from sumgp.inference.integrate import CAP, curvature, integrate, tempered
+from sumgp.inference.integrate import CAP, _guessed, _Pool, curvature, integrate, tempered
 from sumgp.inference.objective import Objective
 from sumgp.inference.optimise import maximise
 from sumgp.priors import NoiseModel
@@ -104,3 +104,23 @@ def test_impossible_draws_get_no_weight() -> None:
     nothing, power = tempered(np.full(4, -np.inf))
     np.testing.assert_allclose(nothing, 0.25)
     assert power == 0.0
+
+
+def test_a_regression_of_the_scores_finds_a_parabola() -> None:
+    """Scores of half of the pool; those of the other half follow, within the range that was seen."""
+    generator = np.random.default_rng(0)
+    thetas = generator.normal(0.0, 1.0, (128, 3))
+    truth = 3.0 * thetas[:, 0] - thetas[:, 1] ** 2
+    pool = _Pool(list(thetas), np.zeros(128, dtype=int), np.zeros(128))
+    counts = (np.arange(128) < 64).astype(int)
+    guess = _guessed(pool, counts, np.where(counts > 0, truth, 0.0))
+    inside = (counts == 0) & np.all(np.abs(thetas) < 1.5, axis=1)
+    assert np.sqrt(np.mean((guess - truth)[inside] ** 2)) < 0.3 * truth[inside].std()
+    np.testing.assert_array_equal(guess[:64], truth[:64])
+
+
+def test_the_value_alone_is_the_value_with_the_gradient() -> None:
+    prior = small_prior(T=2)
+    objective = Objective(prior, DenseEvidence(prior, *some_data(T=2)))
+    theta = prior.start() + 0.1
+    assert objective.value(theta) == pytest.approx(objective(theta)[0], rel=1e-14)

@@ -1,8 +1,9 @@
 """Averaging over hyperparameters: importance sampling around each maximum, weighted by the data and by the law.
 
-Each candidate prior has its own maximum theta_k. Draws come from a Student t fitted to the curvature there, then from
-one refitted to the first weighted draws; both proposals together weigh every draw (balance heuristic). Candidates enter
-by the same weights, so that no separate choice between kernels is made.
+Each candidate prior has its own maximum theta_k. A pool of draws comes from Student t distributions fitted to the
+curvature there; its weights given the data are cheap. The law's evidence is not: half of the draws it is computed for are
+picked by the data's weights, the other half by those times a regression of the law's evidence on the first half.
+Candidates enter by the same weights, so that no separate choice between kernels is made.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ CURVATURE_FLOOR = 0.25
 CAP = 1.5  # no weight exceeds CAP / sqrt(number of draws)
 MIN_EFFECTIVE = 12.0  # weights are tempered until the effective sample size reaches this
 TAIL = 8.0
-FEWEST = 8  # draws of a candidate per round
+FEWEST = 8  # scored draws of a candidate that a regression needs
+POOL = 8  # draws in the pool for each that is picked in a round
+EDGE = 2.0  # standard deviations within which the regression is trusted
 NEGLIGIBLE = 2e-3  # components of smaller weight are dropped
 
 LogScore = Callable[[int, np.ndarray], float]
@@ -83,82 +86,115 @@ def curvature(objective: Objective, theta: np.ndarray, step: float = 1e-3) -> np
 def integrate(
     objectives: Sequence[Objective],
     maxima: Sequence[MapEstimate],
-    score: LogScore,
+    score: LogScore | None,
     count: int,
     random_state: int,
     curvatures: Sequence[np.ndarray] | None = None,
 ) -> Integration:
-    """Draws shared by the candidates: ``count`` from the curvatures at their maxima, as many from refitted proposals.
+    """``2 count`` draws picked from a larger pool, whose posterior density given the data costs little.
 
-    ``score(candidate, theta)`` is the logarithm of what else weighs a draw: the evidence of the law.
+    ``score(candidate, theta)`` is the logarithm of what else weighs a draw: the evidence of the law, which costs most.
+    None: nothing does.
     """
     if curvatures is None:
         curvatures = [curvature(o, m.theta) for o, m in zip(objectives, maxima, strict=True)]
-    each = max(count // len(objectives), FEWEST)
+    pool = _pool(objectives, maxima, curvatures, count * POOL, random_state)
+    picks = np.random.default_rng([random_state, 9])
+    counts, expected = pool.picked(pool.log_weights, count if score else 2 * count, picks)
+    scores = np.zeros(len(counts))
+    if score is not None:
+        _score(pool, counts, scores, score)
+        guess = _guessed(pool, counts, scores)
+        more, more_expected = pool.picked(pool.log_weights + guess, count, picks)
+        _score(pool, np.where(counts > 0, 0, more), scores, score)
+        counts, expected = counts + more, expected + more_expected
+    used = np.flatnonzero(counts)
+    # Each draw stands for its share of the posterior over how often it was to be expected (balance heuristic).
+    log_weights = pool.log_weights[used] + scores[used] + np.log(counts[used]) - np.log(expected[used])
+    weights, temperature = tempered(log_weights)
+    draws = [Draw(int(pool.owners[i]), pool.thetas[i], float(w)) for i, w in zip(used, weights, strict=True)]
+    total = sum(d.weight for d in draws if d.weight > NEGLIGIBLE)
+    kept = tuple(Draw(d.candidate, d.theta, d.weight / total) for d in draws if d.weight > NEGLIGIBLE)
+    shares = tuple(float(np.sum(weights[pool.owners[used] == k])) for k in range(len(objectives)))
+    return Integration(kept, float(1.0 / np.sum(weights**2)), temperature, shares)
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """Draws of all candidates with the log of posterior given the data over proposal."""
+
+    thetas: list[np.ndarray]
+    owners: np.ndarray
+    log_weights: np.ndarray
+
+    def picked(self, log_weights: np.ndarray, count: int, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """How often each draw is picked by systematic sampling, and how often it was to be expected.
+
+        Draws are lined up by candidate and first parameter (a lengthscale), so that picks are spread over both; in the
+        order of a Sobol sequence equal strides would pick a pattern.
+        """
+        weights, _ = tempered(log_weights)
+        order = np.lexsort(([float(theta[0]) for theta in self.thetas], self.owners))
+        ends = np.floor(np.cumsum(weights[order]) * count + generator.uniform()).astype(int)
+        counts = np.zeros(len(weights), dtype=int)
+        counts[order] = np.diff(ends, prepend=0)
+        return counts, count * weights
+
+
+def _pool(
+    objectives: Sequence[Objective],
+    maxima: Sequence[MapEstimate],
+    curvatures: Sequence[np.ndarray],
+    size: int,
+    random_state: int,
+) -> _Pool:
+    """About ``size`` draws, shared equally by the candidates; those beyond the bounds or far out weigh nothing."""
+    each = 1 << max(int(size / len(objectives)).bit_length() - 1, 3)  # Sobol points come in powers of two
     thetas: list[np.ndarray] = []
-    log_weights: list[np.ndarray] = []
+    log_weights: list[float] = []
     for k, (objective, maximum, H) in enumerate(zip(objectives, maxima, curvatures, strict=True)):
-
-        def own_score(theta: np.ndarray, k: int = k) -> float:
-            return score(k, theta)
-
-        theta, weight = _candidate(objective, maximum, H, own_score, each, 17 * random_state + k)
-        thetas.append(theta)
-        log_weights.append(weight)
-    owner = np.repeat(np.arange(len(thetas)), [len(t) for t in thetas])
-    flat = np.concatenate(log_weights)
-    weights, temperature = tempered(flat)
-    rows = [theta for block in thetas for theta in block]
-    draws = tuple(Draw(int(owner[i]), rows[i], float(w)) for i, w in enumerate(weights) if w > NEGLIGIBLE)
-    total = sum(d.weight for d in draws)
-    draws = tuple(Draw(d.candidate, d.theta, d.weight / total) for d in draws)
-    shares = tuple(float(np.sum(weights[owner == k])) for k in range(len(thetas)))
-    return Integration(draws, float(1.0 / np.sum(weights**2)), temperature, shares)
+        values, vectors = np.linalg.eigh(H)
+        root = np.linalg.cholesky(_symmetric((vectors / np.maximum(values, CURVATURE_FLOOR)) @ vectors.T))
+        proposal = _Proposal(maximum.theta, root)
+        sample = proposal.sample(each, 17 * random_state + k)
+        low, high = np.array(objective.prior.bounds()).reshape(-1, 2).T
+        for theta, density in zip(sample, proposal.log_density(sample), strict=True):
+            value = objective.value(theta) if np.all((theta >= low) & (theta <= high)) else REFUSED
+            far = value >= min(REFUSED, maximum.value + TAIL + len(theta))
+            log_weights.append(-np.inf if far else -value - density)
+        thetas.extend(sample)
+    return _Pool(thetas, np.repeat(np.arange(len(objectives)), each), np.array(log_weights))
 
 
-def _candidate(
-    objective: Objective, maximum: MapEstimate, H: np.ndarray, score: Callable[[np.ndarray], float], count: int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draws and log weights of one candidate from both proposals."""
-    low, high = np.array(objective.prior.bounds()).reshape(-1, 2).T
-
-    def target(thetas: np.ndarray) -> np.ndarray:
-        values = np.full(len(thetas), -np.inf)
-        for i, theta in enumerate(thetas):
-            if np.all((theta >= low) & (theta <= high)):
-                value = objective(theta)[0]
-                # Far out in the tail the law's evidence, which costs most, cannot bring a draw back.
-                if value < min(REFUSED, maximum.value + TAIL + len(theta)):
-                    values[i] = -value + score(theta)
-        return values
-
-    values, vectors = np.linalg.eigh(H)
-    root = np.linalg.cholesky(_symmetric((vectors / np.maximum(values, CURVATURE_FLOOR)) @ vectors.T))
-    first = _Proposal(maximum.theta, root)
-    theta = first.sample(count, seed)
-    log_target = target(theta)
-    second = _refitted(first, theta, log_target)
-    more = second.sample(count, seed + 1000003)
-    theta = np.vstack([theta, more])
-    log_target = np.concatenate([log_target, target(more)])
-    mixture = np.logaddexp(first.log_density(theta), second.log_density(theta)) - np.log(2.0)
-    return theta, log_target - mixture
+def _score(pool: _Pool, counts: np.ndarray, scores: np.ndarray, score: LogScore) -> None:
+    """Fill in the scores of picked draws."""
+    for i in np.flatnonzero(counts):
+        scores[i] = score(int(pool.owners[i]), pool.thetas[i])
 
 
-def _refitted(first: _Proposal, theta: np.ndarray, log_target: np.ndarray) -> _Proposal:
-    """Proposal with the weighted mean and covariance of the first draws, shrunk towards the first proposal."""
-    log_weights = log_target - first.log_density(theta)
-    if not np.any(np.isfinite(log_weights)):
-        return first
-    weights, _ = tempered(log_weights)
-    effective = 1.0 / np.sum(weights**2)
-    p = len(first.mean)
-    share = effective / (effective + p)
-    mean = weights @ theta
-    offset = theta - mean
-    covariance = (offset.T * weights) @ offset * (DEGREES - 2.0) / DEGREES
-    blended = share * covariance + (1.0 - share) * first.root @ first.root.T
-    return _Proposal(share * mean + (1.0 - share) * first.mean, np.linalg.cholesky(_symmetric(blended)))
+def _guessed(pool: _Pool, counts: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Scores of all draws from those of the picked ones: per candidate a ridge regression on parameters and squares."""
+    guess = np.full(len(counts), float(np.median(scores[counts > 0])))
+    for k in np.unique(pool.owners):
+        own = pool.owners == k
+        known = own & (counts > 0)
+        if known.sum() < FEWEST:
+            continue
+        thetas = np.stack([pool.thetas[i] for i in np.flatnonzero(own)])
+        seen = np.stack([pool.thetas[i] for i in np.flatnonzero(known)])
+        centre, size = seen.mean(axis=0), seen.std(axis=0) + 1e-12
+        # Beyond what was seen a parabola runs away: the guess there is that of the edge.
+        z = np.clip((thetas - centre) / size, -EDGE, EDGE)
+        features = np.hstack([z, z**2 - 1.0])
+        z_seen = np.clip((seen - centre) / size, -EDGE, EDGE)
+        design = np.hstack([z_seen, z_seen**2 - 1.0])
+        target = np.maximum(scores[known], np.median(scores[known]) - TAIL)
+        middle = target.mean()
+        ridge = np.concatenate([np.ones(z.shape[1]), np.full(z.shape[1], 4.0)])
+        solved = np.linalg.solve(design.T @ design + np.diag(ridge), design.T @ (target - middle))
+        guess[own] = middle + features @ solved
+    guess[counts > 0] = scores[counts > 0]
+    return guess
 
 
 def tempered(log_weights: np.ndarray) -> tuple[np.ndarray, float]:

@@ -32,3 +32,13 @@ class Objective:
         if not np.isfinite(value) or not np.all(np.isfinite(gradient)):
             return REFUSED, np.zeros(len(theta))
         return -value - prior_value, -gradient - prior_gradient
+
+    def value(self, theta: np.ndarray) -> float:
+        """The value alone, which some evidences give at less cost."""
+        if not hasattr(self.evidence, "value"):
+            return self(theta)[0]
+        try:
+            value = float(self.evidence.value(theta))
+        except NumericalError:
+            return REFUSED
+        return -value - self.prior.log_prior(theta)[0] if np.isfinite(value) else REFUSED

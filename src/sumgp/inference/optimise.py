@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
@@ -12,6 +12,10 @@ from sumgp.errors import NumericalError
 from sumgp.inference.objective import REFUSED, Objective
 
 SPIKES = 1e-2  # a lengthscale below this share of its prior centre means spikes towards each training point
+FIRST_STEPS = 40  # of every start; then only the best goes on
+PRECISION = 1e-6  # of the log posterior, at which a run ends
+LEFT_BEHIND = "left behind"
+_SOUND = ("converged", "step limit")
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Attempt:
     theta: np.ndarray
     value: float
     steps: int
-    status: str  # "converged", "step limit", "failed Cholesky factor", "lengthscale collapsed"
+    status: str  # "converged", "step limit", "left behind", "failed Cholesky factor", "lengthscale collapsed"
 
 
 @dataclass(frozen=True)
@@ -60,15 +64,19 @@ def maximise(
 ) -> MapEstimate:
     """Best of several L-BFGS-B runs; more random starts while every run fails a check, at most eight.
 
+    Each start gets a few steps; the best of them is then followed to its end, the others are left behind.
     ``starts`` replaces the starting points chosen from the prior.
     """
     attempts: list[Attempt] = []
     points = starting_points(objective, restarts, random_state) if starts is None else list(starts)
+    first_steps = min(FIRST_STEPS, max_steps) if len(points) > 1 else max_steps
     extra = np.random.default_rng([random_state, 8])
     while points:
-        attempts.append(_attempt(objective, points.pop(0), max_steps))
-        if not points and not any(a.status in ("converged", "step limit") for a in attempts) and len(attempts) < 8:
+        attempts.append(_attempt(objective, points.pop(0), first_steps))
+        if not points and not any(a.status in _SOUND for a in attempts) and len(attempts) < 8:
             points.append(objective.prior.start() + extra.normal(0.0, 1.0, objective.prior.n_parameters))
+    if first_steps < max_steps:
+        attempts = _follow_best(objective, attempts, max_steps - first_steps)
     sound = [a for a in attempts if a.value < REFUSED]
     if not sound:
         tried = "; ".join(a.status for a in attempts)
@@ -76,9 +84,24 @@ def maximise(
             f"no hyperparameters could be fitted: {len(attempts)} starts ended with: {tried}; "
             "check the data's units and duplicates, give a known noise=, or another kernel="
         )
-    good = [a for a in sound if a.status in ("converged", "step limit")] or sound
+    good = [a for a in sound if a.status in _SOUND] or sound
     best = min(good, key=lambda a: a.value)
     return MapEstimate(best.theta, best.value, best.status, tuple(attempts))
+
+
+def _follow_best(objective: Objective, attempts: list[Attempt], steps: int) -> list[Attempt]:
+    """Attempts by rising value taken to their end until one ends well; others that had steps to go are left behind."""
+    result = list(attempts)
+    found = False
+    for i in sorted(range(len(attempts)), key=lambda i: attempts[i].value):
+        if result[i].status == "step limit":
+            if found:
+                result[i] = replace(result[i], status=LEFT_BEHIND)
+            else:
+                more = _attempt(objective, result[i].theta, steps)
+                result[i] = replace(more, steps=result[i].steps + more.steps)
+        found = found or result[i].status in _SOUND
+    return result
 
 
 def _attempt(objective: Objective, start: np.ndarray, max_steps: int) -> Attempt:
@@ -99,7 +122,7 @@ def _attempt(objective: Objective, start: np.ndarray, max_steps: int) -> Attempt
         worst = max(worst, value)
         return value / size, gradient / size
 
-    options = {"maxiter": max_steps, "ftol": 1e-9 / size, "gtol": 1e-4 / size, "maxcor": 20}
+    options = {"maxiter": max_steps, "ftol": PRECISION / size, "gtol": 1e-3 / size, "maxcor": 20}
     result = minimize(scaled, start, jac=True, method="L-BFGS-B", bounds=prior.bounds(), options=options)
     theta = np.asarray(result.x)
     value, gradient = objective(theta)
@@ -112,5 +135,6 @@ def _attempt(objective: Objective, start: np.ndarray, max_steps: int) -> Attempt
         return Attempt(theta, value, int(result.nit), "lengthscale collapsed")
     low, high = np.array(prior.bounds()).T
     free = (theta > low + 1e-9) & (theta < high - 1e-9)
-    still = not free.any() or float(np.max(np.abs(gradient[free]))) < 0.05 * max(1.0, abs(value) * 1e-3)
+    ended = result.status == 0  # a step that no longer improves, which in long narrow valleys comes before a flat slope
+    still = ended or not free.any() or float(np.max(np.abs(gradient[free]))) < 0.05 * max(1.0, abs(value) * 1e-3)
     return Attempt(theta, value, int(result.nit), "converged" if still else "step limit")

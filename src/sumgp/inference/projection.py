@@ -16,10 +16,11 @@ HARD_STEPS = 12
 
 @dataclass(frozen=True)
 class Projection:
-    """Points on the law and the tangent projectors A (n, C, C) with J A = 0."""
+    """Points on the law, the tangent projectors A = I - G J (n, C, C) with J A = 0, and G (n, C, R)."""
 
     points: np.ndarray
     projectors: np.ndarray
+    gain: np.ndarray
     unmet: np.ndarray  # (n,) largest scaled residual left
 
 
@@ -72,8 +73,8 @@ def project(law: UnitFreeLaw, start: np.ndarray, metric: np.ndarray, x: np.ndarr
         live = live[(size > 1e-15) & (gained | nearest | (step < HARD_STEPS))]
     J = law.jacobian(f, x)
     MJ, inverse = _weights(J, metric)
-    projectors = np.eye(f.shape[1]) - np.einsum("ncr,nrs,nsd->ncd", MJ, inverse, J)
-    return Projection(f, projectors, np.max(np.abs(g), axis=1))
+    gain = MJ @ inverse
+    return Projection(f, np.eye(f.shape[1]) - gain @ J, gain, np.max(np.abs(g), axis=1))
 
 
 def _rounded(metric: np.ndarray) -> np.ndarray:

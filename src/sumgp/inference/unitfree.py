@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sumgp.constraints.law import Law
+from sumgp.constraints.law import Law, SumLaw
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,11 @@ class UnitFreeLaw:
     def n_columns(self) -> int:
         """Outputs, unknowns and soft errors."""
         return self.law.n_columns + len(self.soft_rows)
+
+    @property
+    def is_linear(self) -> bool:
+        """True if no row bends."""
+        return isinstance(self.law, SumLaw) and self.law.is_linear
 
     @property
     def soft_variances(self) -> np.ndarray:

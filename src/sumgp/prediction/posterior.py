@@ -8,14 +8,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import logsumexp, ndtr, ndtri
 
 from sumgp.constraints.law import Law
 from sumgp.data import Data, Scaling
 from sumgp.errors import DataError, worded
 from sumgp.inference.projection import project
+from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
 from sumgp.prediction.skewed import SkewedMixture
-from sumgp.strategies.base import Fitted
+from sumgp.strategies.base import Fitted, PosteriorComponent
+from sumgp.strategies.component import Component, LocalPosterior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +24,25 @@ if TYPE_CHECKING:
 
 BLOCK = 256  # points per block: bounds memory whatever the number of asked points
 LARGEST_JOINT = 6000  # points times outputs of a joint covariance (0.3 GB)
+BENT = 0.1  # share of an output's variance due to the law's curvature above which intervals are those of draws
+BENT_DRAWS = 40_000  # draws times points, at most
+
+
+@dataclass(frozen=True, eq=False)
+class _Marginals:
+    """Unit-free: the mixture of the outputs, mean (n, C) and covariance (n, C, C) of all columns, strongly bent points."""
+
+    mixture: GaussianMixture
+    centre: np.ndarray
+    covariance: np.ndarray
+    bent: np.ndarray  # (n,)
+
+
+def local_posterior(component: PosteriorComponent, inputs: np.ndarray, x: np.ndarray) -> LocalPosterior:
+    """Single points of a component; only those of ``Component`` know how the law bends."""
+    if isinstance(component, Component):
+        return component.local(inputs, x)
+    return LocalPosterior(*component.marginals(inputs, x))
 
 
 @dataclass(frozen=True)
@@ -54,30 +74,42 @@ class Posterior:
             yield slice(start, start + BLOCK)
 
     @cached_property
-    def _marginals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Means (K, n, C), standard deviations (K, n, T), the mixture's covariance (n, C, C) and mean (n, C), unit-free."""
-        weights, T = self.fitted.weights, self._n_outputs
-        inputs = self.scaling.inputs(self.x)
-        means, sds, covariances = [], [], []
-        for block in self._blocks():
-            parts = [c.marginals(inputs[block], self.x[block]) for c in self.fitted.components]
-            mean = np.stack([m for m, _ in parts])
-            centre = np.einsum("k,knc->nc", weights, mean)
-            within = np.einsum("k,kncd->ncd", weights, np.stack([v for _, v in parts]))
-            offset = mean - centre
-            covariances.append(within + np.einsum("k,knc,knd->ncd", weights, offset, offset))
-            variance = np.stack([np.einsum("ncc->nc", v)[:, :T] for _, v in parts])
-            if self.noisy:
-                variance = variance + np.stack([c.noise for c in self.fitted.components])[:, None, :]
-            means.append(mean)
-            sds.append(np.sqrt(np.maximum(variance, 1e-300)))
-        all_means = np.concatenate(means, axis=1)
-        return (
-            all_means,
-            np.concatenate(sds, axis=1),
-            np.concatenate(covariances),
-            np.einsum("k,knc->nc", weights, all_means),
+    def _marginals(self) -> _Marginals:
+        parts = [self._block_marginals(self.x[block]) for block in self._blocks()]
+        mixture = GaussianMixture(
+            np.concatenate([p.mixture.means for p in parts], axis=1),
+            np.concatenate([p.mixture.sds for p in parts], axis=1),
+            self.fitted.weights,
         )
+        return _Marginals(
+            mixture,
+            np.concatenate([p.centre for p in parts]),
+            np.concatenate([p.covariance for p in parts]),
+            np.concatenate([p.bent for p in parts]),
+        )
+
+    def _block_marginals(self, x: np.ndarray) -> _Marginals:
+        """Marginals at some of the points."""
+        weights, T = self.fitted.weights, self._n_outputs
+        inputs = self.scaling.inputs(x)
+        parts = [local_posterior(c, inputs, x) for c in self.fitted.components]
+        mean = np.stack([p.mean for p in parts])
+        centre = np.einsum("k,knc->nc", weights, mean)
+        offset = mean - centre
+        covariance = np.einsum("k,kncd->ncd", weights, np.stack([p.covariance for p in parts]))
+        covariance = covariance + np.einsum("k,knc,knd->ncd", weights, offset, offset)
+        variance = np.stack([np.einsum("ncc->nc", p.covariance)[:, :T] for p in parts])
+        means = mean[:, :, :T]
+        bent = np.zeros(len(x), dtype=bool)
+        if all(p.bend is not None for p in parts):
+            bends = np.stack([p.bend.variance[:, :T] for p in parts if p.bend is not None])
+            means = means + np.stack([p.bend.shift[:, :T] for p in parts if p.bend is not None])
+            bent = np.any(np.einsum("k,knt->nt", weights, bends / (variance + bends + 1e-300)) > BENT, axis=1)
+            variance = variance + bends
+        if self.noisy:
+            variance = variance + np.stack([c.noise for c in self.fitted.components])[:, None, :]
+        sds = np.sqrt(np.maximum(variance, 1e-300))
+        return _Marginals(GaussianMixture(means, sds, weights), centre, covariance, bent)
 
     @cached_property
     def _skewed(self) -> SkewedMixture | None:
@@ -93,12 +125,11 @@ class Posterior:
     @cached_property
     def _centre(self) -> np.ndarray:
         """(n, C) mixture mean brought back onto the law, unit-free."""
-        means, _, covariance, centre = self._marginals
-        law = self.fitted.law
-        if law is None or len(means) == 1:
+        law, centre = self.fitted.law, self._marginals.centre
+        if law is None or len(self.fitted.weights) == 1:
             return centre
         T, U = self._n_outputs, len(law.law.unknowns)
-        metric = covariance.copy()
+        metric = self._marginals.covariance.copy()
         metric[:, T : T + U, :] = 0.0
         metric[:, :, T : T + U] = 0.0
         # Constants are one value for all points: the mixture's own mean of them.
@@ -114,10 +145,7 @@ class Posterior:
     @property
     def std(self) -> np.ndarray:
         """(n, T) standard deviations around ``mean``."""
-        means, sds, _, _ = self._marginals
-        T = self._n_outputs
-        spread = np.einsum("k,knt->nt", self.fitted.weights, sds**2 + (means[:, :, :T] - self._centre[:, :T]) ** 2)
-        return np.sqrt(spread) * self.scaling.y_scale
+        return self._marginals.mixture.spread(self._centre[:, : self._n_outputs]) * self.scaling.y_scale
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends (n, T) of the central interval that holds the value with probability ``level``."""
@@ -131,29 +159,25 @@ class Posterior:
         if self._skewed is not None:
             spread = np.maximum(self.std / self.scaling.y_scale, 1e-12)
             return self.scaling.restore(self._skewed.quantile(probability, self._centre[:, : self._n_outputs], spread))
-        means, sds, _, _ = self._marginals
-        return self.scaling.restore(mixture_quantile(means[:, :, : self._n_outputs], sds, self.fitted.weights, probability))
+        values = self._marginals.mixture.quantile(probability)
+        bent = self._marginals.bent
+        if bent.any():
+            values[bent] = np.quantile(self._bent_draws, probability, axis=0)
+        return self.scaling.restore(values)
 
     def cdf(self, values: np.ndarray) -> np.ndarray:
         """(n, T) probability of an output below ``values``."""
         if self._skewed is not None:
             return self._skewed.cdf(self.scaling.outputs(np.asarray(values, dtype=float)))
-        z = self._standardised(values)
-        return np.einsum("k,knt->nt", self.fitted.weights, ndtr(z))
+        return self._marginals.mixture.cdf(self.scaling.outputs(np.asarray(values, dtype=float)))
 
     def log_density(self, values: np.ndarray) -> np.ndarray:
         """(n, T) log densities of the marginals at ``values``, in the user's units."""
         if self._skewed is not None:
             density = self._skewed.density(self.scaling.outputs(np.asarray(values, dtype=float)))
             return np.log(np.maximum(density, np.finfo(float).tiny)) - np.log(self.scaling.y_scale)
-        _, sds, _, _ = self._marginals
-        z = self._standardised(values)
-        log_parts = -0.5 * z**2 - np.log(sds) - 0.5 * np.log(2.0 * np.pi) + np.log(self.fitted.weights)[:, None, None]
-        return logsumexp(log_parts, axis=0) - np.log(self.scaling.y_scale)
-
-    def _standardised(self, values: np.ndarray) -> np.ndarray:
-        means, sds, _, _ = self._marginals
-        return (self.scaling.outputs(np.asarray(values, dtype=float)) - means[:, :, : self._n_outputs]) / sds
+        values = self.scaling.outputs(np.asarray(values, dtype=float))
+        return self._marginals.mixture.log_density(values) - np.log(self.scaling.y_scale)
 
     def covariance(self) -> np.ndarray:
         """(nT, nT) joint covariance, ordered point by point."""
@@ -161,12 +185,12 @@ class Posterior:
         T, n = self._n_outputs, len(self.x)
         inputs = self.scaling.inputs(self.x)
         total = np.zeros((n * T, n * T))
-        means = self._marginals[0][:, :, :T]
-        for weight, component, mean in zip(self.fitted.weights, self.fitted.components, means, strict=True):
+        for weight, component in zip(self.fitted.weights, self.fitted.components, strict=True):
+            mean, _ = component.marginals(inputs, self.x)
             joint = component.joint_covariance(inputs, self.x)
             C = len(joint) // n
             joint = joint.reshape(n, C, n, C)[:, :T, :, :T].reshape(n * T, n * T)
-            offset = (mean - self._centre[:, :T]).ravel()
+            offset = (mean[:, :T] - self._centre[:, :T]).ravel()
             total += weight * (joint + np.outer(offset, offset))
             if self.noisy:
                 total[np.diag_indices(n * T)] += weight * np.tile(component.noise, n)
@@ -192,6 +216,25 @@ class Posterior:
                 draws[:, :, :T] += generator.standard_normal(draws[:, :, :T].shape) * np.sqrt(component.noise)
             parts.append(draws)
         return np.concatenate(parts)[generator.permutation(count)]
+
+    @cached_property
+    def _bent_draws(self) -> np.ndarray:
+        """(draws, bent points, T) unit-free draws of single points where the law's curvature shapes the marginals."""
+        x = self.x[self._marginals.bent]
+        count = int(np.clip(BENT_DRAWS / len(x), 200, 1000))
+        generator = np.random.default_rng(0)
+        # Systematic sampling: each component's number of draws is its share rounded up or down.
+        ends = np.floor(np.cumsum(self.fitted.weights) * count + generator.uniform()).astype(int)
+        shares = np.diff(ends, prepend=0)
+        T, inputs = self._n_outputs, self.scaling.inputs(x)
+        parts = []
+        for share, component in zip(shares, self.fitted.components, strict=True):
+            if share and isinstance(component, Component):
+                draws = component.pointwise_draws(inputs, x, component.local(inputs, x), int(share), generator)[:, :, :T]
+                if self.noisy:
+                    draws = draws + generator.standard_normal(draws.shape) * np.sqrt(component.noise)
+                parts.append(draws)
+        return np.concatenate(parts)
 
     def _check_joint(self, what: str) -> None:
         size = len(self.x) * self._n_outputs
@@ -270,29 +313,4 @@ class Posterior:
         return plot_posterior(self, level)
 
 
-def mixture_quantile(means: np.ndarray, sds: np.ndarray, weights: np.ndarray, probability: float) -> np.ndarray:
-    """(n, T) quantiles of Gaussian mixtures with means, sds (K, n, T) and weights (K,), by safeguarded Newton steps."""
-    z = ndtri(probability)
-    ends = means + z * sds
-    if len(weights) == 1:
-        return ends[0]
-    # The quantile lies between the smallest and the largest of the components' own quantiles.
-    low, high = ends.min(axis=0), ends.max(axis=0)
-    value = np.einsum("k,knt->nt", weights, ends)
-    for _ in range(60):
-        s = (value - means) / sds
-        F = np.einsum("k,knt->nt", weights, ndtr(s))
-        below = probability > F
-        low, high = np.where(below, value, low), np.where(below, high, value)
-        density = np.einsum("k,knt->nt", weights, np.exp(-0.5 * s**2) / (sds * np.sqrt(2.0 * np.pi)))
-        with np.errstate(all="ignore"):
-            newton = value - (F - probability) / density
-        inside = np.isfinite(newton) & (newton > low) & (newton < high)
-        update = np.where(inside, newton, 0.5 * (low + high))
-        if np.max(np.abs(update - value) / sds.min(axis=0)) < 1e-9:
-            return update
-        value = update
-    return value
-
-
-__all__ = ["Posterior", "mixture_quantile"]
+__all__ = ["Posterior"]

@@ -9,11 +9,14 @@ import numpy as np
 
 from sumgp.linalg import cholesky, cholesky_inverse, solve_cholesky
 from sumgp.priors.kernels import KernelOnPoints
-from sumgp.priors.multitask import MultitaskPrior
+from sumgp.priors.multitask import MultitaskPrior, SchurConditioning
 from sumgp.priors.nullspace import nullspace_basis
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 LARGE_BLOCKS = 64  # points
+
+
+_Tasks = tuple[tuple[np.ndarray, ...], SchurConditioning | None]
 
 
 class DenseEvidence:
@@ -34,17 +37,19 @@ class DenseEvidence:
             basis = nullspace_basis(prior.law.F)  # type: ignore[union-attr]
             self._projector = basis @ basis.T
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """log p(y | theta) and its gradient with respect to theta."""
-        prior, T, N = self.prior, self.n_outputs, self.n_points
-        evaluated = [k.matrix_and_gradient(theta[s]) for k, (s, _) in zip(self.kernels, prior.slices, strict=True)]
+    def value(self, theta: np.ndarray) -> float:
+        """log p(y | theta) alone."""
+        Ks = [k.matrix_and_gradient(theta[s])[0] for k, (s, _) in zip(self.kernels, self.prior.slices, strict=True)]
+        return self._factored(theta, Ks)[0]
+
+    def _factored(self, theta: np.ndarray, Ks: list[np.ndarray]) -> tuple[float, np.ndarray, np.ndarray, _Tasks]:
+        """log p(y | theta), the factor of the covariance C, C^-1 (y - mean), and the task covariances used."""
+        prior = self.prior
         Sigmas = prior.Sigmas(theta)
         conditioning = prior.conditioned(Sigmas[0])
         used = Sigmas if conditioning is None else (conditioning.covariance,)
-        Ks = [K for K, _ in evaluated]
         covariance = self._covariance(Ks, used)
-        variances = prior.noise.variances(theta[prior.noise_slice])
-        self._add_noise(covariance, variances)
+        self._add_noise(covariance, prior.noise.variances(theta[prior.noise_slice]))
         factor = cholesky(covariance, "data covariance")
         residual = self.targets
         if conditioning is not None:
@@ -52,6 +57,13 @@ class DenseEvidence:
             residual = residual - mean.T.ravel()[self.observed]
         a = solve_cholesky(factor, residual)
         value = -0.5 * float(residual @ a) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * len(a) * LOG_2PI
+        return value, factor, a, (used, conditioning)
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """log p(y | theta) and its gradient with respect to theta."""
+        prior, T, N = self.prior, self.n_outputs, self.n_points
+        evaluated = [k.matrix_and_gradient(theta[s]) for k, (s, _) in zip(self.kernels, prior.slices, strict=True)]
+        value, factor, a, (used, conditioning) = self._factored(theta, [K for K, _ in evaluated])
         G = np.outer(a, a)
         G -= cholesky_inverse(factor)
         G *= 0.5

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sumgp.inference.curvature import Bend, bend
 from sumgp.inference.law_solve import LawSolution
 from sumgp.inference.projection import project
 from sumgp.inference.unitfree import UnitFreeLaw
@@ -56,6 +57,16 @@ class LawConditioning:
 
 
 @dataclass(frozen=True)
+class LocalPosterior:
+    """Mean (n, C) and covariance (n, C, C) of single points; with a curved law its bend, and the metric of projection."""
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    bend: Bend | None = None
+    metric: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
 class Component:
     """f | y, theta and the law, unit-free. Without ``law`` a plain Gaussian process."""
 
@@ -73,17 +84,42 @@ class Component:
 
     def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, C) and covariance (n, C, C) at each point, which do not depend on what other points are asked."""
+        local = self.local(x, x_law)
+        return local.mean, local.covariance
+
+    def local(self, x: np.ndarray, x_law: np.ndarray) -> LocalPosterior:
+        """The posterior at each point on its own: where it lies on the law, in the tangent, and how far that bends."""
         mean, root, left, _ = self.posterior.at(x, x_law)
-        local = root @ root.transpose(0, 2, 1) + left
+        data_only = root @ root.transpose(0, 2, 1) + left
         if self.law is None:
-            return mean, local
-        covariance = local
+            return LocalPosterior(mean, data_only)
+        covariance = data_only
         if self.conditioning is not None:
             mean, gain = self._law_update(x, mean, root)
-            covariance = local - np.einsum("kni,knj->nij", gain, gain)
-        projection = project(self.law, mean, self._metric(local, covariance), x_law)
+            covariance = data_only - np.einsum("kni,knj->nij", gain, gain)
+        metric = self._metric(data_only, covariance)
+        projection = project(self.law, mean, metric, x_law)
         A = projection.projectors
-        return projection.points, A @ covariance @ A.transpose(0, 2, 1)
+        tangent = A @ covariance @ A.transpose(0, 2, 1)
+        if self.law.is_linear:
+            return LocalPosterior(projection.points, tangent)
+        curved = bend(self.law, projection.points, tangent, projection.gain, x_law)
+        # Far from the law's neighbourhood its second derivative says nothing: no bend exceeds what the data leave open.
+        open_by_data = np.einsum("ncc->nc", data_only)
+        share = np.minimum(1.0, open_by_data / np.maximum(curved.size**2, 1e-300))
+        return LocalPosterior(
+            projection.points, tangent, Bend(np.sqrt(share) * curved.shift, share * curved.variance), metric
+        )
+
+    def pointwise_draws(
+        self, x: np.ndarray, x_law: np.ndarray, local: LocalPosterior, count: int, generator: np.random.Generator
+    ) -> np.ndarray:
+        """(count, n, C) draws of each point on its own, on the law."""
+        assert local.metric is not None
+        values, vectors = np.linalg.eigh(local.covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+        noise = generator.standard_normal((count, *local.mean.shape))
+        return self._projected(local.mean + np.einsum("ncd,knd->knc", root, noise), local.metric, x_law)
 
     def joint(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Mean (n, C) before projection, joint covariance (nC, nC), and metric (n, C, C) of the projection."""

@@ -107,7 +107,7 @@ def mix(
     result = integrate(
         fitted.objectives,
         fitted.maxima,
-        (lambda k, theta: score(fitted.priors[k], theta)) if score is not None else (lambda k, theta: 0.0),
+        None if score is None else lambda k, theta: score(fitted.priors[k], theta),
         draws,
         problem.random_state,
         fitted.curvatures,

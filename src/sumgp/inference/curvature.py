@@ -1,0 +1,56 @@
+"""What the curvature of a law adds to a Gaussian that lies in its tangent.
+
+A value on the law near f0 is f0 + t + c(t) with t ~ N(0, V) in the tangent and the bend c(t) = -G (t^T g'' t) / 2, where
+G takes the law's residual back to the outputs. With t = L e, e ~ N(0, I), and H_r = L^T g_r'' L,
+
+    E c = -G tr(H) / 2,        Cov c = G [tr(H_r H_s)] G^T / 2,        Cov(t, c) = 0.
+
+At a turning point (an oscillator at rest) t has no share of one output, and the bend is all that is uncertain there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumgp.inference.unitfree import UnitFreeLaw
+
+NEGLIGIBLE = 1e-10  # directions of the tangent with a smaller share of the variance do not bend
+
+
+@dataclass(frozen=True)
+class Bend:
+    """Mean (n, C) and variance (n, C) of c at each point."""
+
+    shift: np.ndarray
+    variance: np.ndarray
+
+    @property
+    def size(self) -> np.ndarray:
+        """(n, C) root mean square."""
+        return np.sqrt(self.shift**2 + self.variance)
+
+
+def bend(law: UnitFreeLaw, points: np.ndarray, covariance: np.ndarray, gain: np.ndarray, x: np.ndarray) -> Bend:
+    """Bend at points (n, C) on the law with tangent covariance (n, C, C) and gain (n, C, R).
+
+    Second derivatives are differences of the Jacobian one standard deviation to both sides, so that they speak of the
+    region that matters.
+    """
+    n, C = points.shape
+    values, vectors = np.linalg.eigh(covariance)
+    values = np.maximum(values, 0.0)
+    directions = np.flatnonzero(np.any(values > NEGLIGIBLE * values[:, -1:], axis=0) & np.any(values > 0, axis=0))
+    roots = [vectors[:, :, a] * np.sqrt(values[:, a])[:, None] for a in directions]  # each (n, C)
+    if not roots:
+        return Bend(np.zeros((n, C)), np.zeros((n, C)))
+    both = np.concatenate([points + r for r in roots] + [points - r for r in roots])
+    J = law.jacobian(both, np.tile(x, (2 * len(roots), 1))).reshape(2, len(roots), n, law.n_rows, C)
+    L = np.stack(roots)
+    H = np.einsum("anrc,bnc->nrab", 0.5 * (J[0] - J[1]), L)
+    H = np.where(np.isfinite(H), 0.5 * (H + H.transpose(0, 1, 3, 2)), 0.0)
+    shift = -0.5 * np.einsum("ncr,nraa->nc", gain, H)
+    together = np.einsum("nrab,nsab->nrs", H, H)
+    variance = 0.5 * np.einsum("ncr,nrs,ncs->nc", gain, together, gain)
+    return Bend(shift, np.maximum(variance, 0.0))
