@@ -22,8 +22,8 @@ from sumgp.priors.multitask import MultitaskPrior
 from sumgp.strategies.base import Fitted, Strategy
 from sumgp.strategies.component import Component
 from sumgp.strategies.law_setup import set_up_law
-from sumgp.strategies.mixture import Candidates, fit_candidates, mix
-from sumgp.strategies.problem import FitProblem, kernel_name
+from sumgp.strategies.mixture import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
+from sumgp.strategies.problem import MANY_PARAMETERS, FitProblem, kernel_name
 from sumgp.strategies.transformed_component import LatentPosterior, TransformedComponent
 from sumgp.strategies.transformed_data import LatentTasks, latent_tasks, law_terms
 from sumgp.strategies.transformed_evidence import Observations, TransformedEvidence
@@ -58,15 +58,15 @@ class Transformed(Strategy):
         guide = plain_component(problem, alone.priors[0], alone.maxima[0].theta)
         model = prepare(self, problem, law, guide)
         fitted, engine = self._search(problem, model, alone)
+        own = TransformedEvidence(fitted.priors[0], model.observations, engine)
         unit_free = set_up_law(law, problem.data, problem.scaling, 1.0).law
         # A law with an error of its own has columns that the guide knows nothing of.
         joined = None if model.tasks.has_auxiliary or len(unit_free.soft_rows) else unit_free
 
         def build(prior: MultitaskPrior, theta: np.ndarray) -> Any:
-            evidence = TransformedEvidence(prior, model.observations, engine)
-            return replace(component(problem, model, guide, evidence, theta), law=joined)
+            return replace(component(problem, model, guide, own, theta), law=joined)
 
-        components, weights, report = mix(problem, fitted, build, None, self.draws)
+        components, weights, report = mix(problem, fitted, build, _correction(problem, fitted, own), self.draws)
         report |= self._report(problem, model, engine, report["hyperparameter_status"])
         return Fitted(components, weights, unit_free, report)
 
@@ -86,12 +86,12 @@ class Transformed(Strategy):
         """Hyperparameters: matched moments first, from those of the guide; then the engine's own evidence from there.
 
         Only the kernel that is best under matched moments is carried on: a second one brought less than a hundredth of
-        the error and took half as long again. Hyperparameters are averaged over under matched moments where the engine's
-        own evidence costs tens of times as much.
+        the error and took half as long again. Where hyperparameters are averaged over, matched moments give the draws,
+        and the engine's own evidence (unless it costs tens of times as much) only weighs those that are picked.
         """
         first = Gaussian() if isinstance(self.inference, Gaussian) else MomentMatched()
         starts = []
-        for prior in model.priors:
+        for prior in _worth_trying(model.priors, alone):
             objective = Objective(prior, TransformedEvidence(prior, model.observations, first))
             problem.progress(f"hyperparameters: {kernel_name(prior)}, {type(first).__name__}")
             starts.append((objective, maximise(objective, random_state=problem.random_state, starts=_starts(prior, alone))))
@@ -99,7 +99,7 @@ class Transformed(Strategy):
         if type(first) is type(self.inference):
             return _candidate(*best), first
         engine = _searching(self.inference)
-        if isinstance(engine, SLOW) and problem.uncertainty == "integrated":
+        if problem.uncertainty == "integrated" and int(problem.data.measured.sum()) <= LARGEST_INTEGRATED:
             return _candidate(*best), engine
         try:
             return _candidate(*_refined(problem, model, engine, *best)), engine
@@ -139,6 +139,29 @@ def _starts(prior: MultitaskPrior, alone: Candidates) -> list[np.ndarray]:
                 start[prior.noise_slice] = maximum.theta[other.noise_slice]
             break
     return [start]
+
+
+def _worth_trying(priors: tuple[MultitaskPrior, ...], alone: Candidates) -> tuple[MultitaskPrior, ...]:
+    """All priors, or with many parameters that of the kernel which is likeliest without the law."""
+    if priors[0].n_parameters <= MANY_PARAMETERS:
+        return priors
+    return tuple(p for p in priors if type(p.kernels[0]) is type(alone.priors[0].kernels[0]))[:1]
+
+
+def _correction(problem: FitProblem, fitted: Candidates, own: TransformedEvidence) -> Score | None:
+    """Log of the engine's own evidence over that of matched moments, which the draws come from."""
+    cheap = fitted.objectives[0].evidence
+    assert isinstance(cheap, TransformedEvidence)
+    if type(cheap.engine) is type(own.engine) or isinstance(own.engine, SLOW) or problem.uncertainty == "plug-in":
+        return None
+
+    def correction(prior: MultitaskPrior, theta: np.ndarray) -> float:
+        try:
+            return own.value(theta) - cheap.value(theta)
+        except NumericalError:
+            return -np.inf
+
+    return correction
 
 
 @dataclass(frozen=True, eq=False)

@@ -93,7 +93,7 @@ class TransformedComponent:
         mean, cov = self._natural(x, x_law)
         marginals = self._output_marginals(x, x_law, mean, cov)
         f = self._restored(self._feasible(mean, cov), marginals)
-        sd = np.stack([m.spread(f[:, t]) for t, m in enumerate(marginals)], axis=1)
+        sd = SkewedMarginals(marginals, self.scaling.y_shift, self.scaling.y_scale).spread(f)
         f = self._joined_by_guide(f, sd, marginals, x_law)
         main = self.tasks.main
         size = np.sqrt(np.maximum(np.einsum("nll->nl", cov), 1e-300))[:, main]

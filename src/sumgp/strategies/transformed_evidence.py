@@ -129,6 +129,7 @@ class TransformedEvidence:
         self._indicator = np.eye(prior.n_outputs)[observations.task]  # (n, L)
         self._last: SiteResult | None = None
         self._known: dict[bytes, tuple[float, np.ndarray]] = {}
+        self._inferred: dict[bytes, SiteResult] = {}
 
     def latent(self, theta: np.ndarray) -> LatentPrior:
         """Prior moments of the latent values, given the law."""
@@ -142,6 +143,9 @@ class TransformedEvidence:
 
     def infer(self, theta: np.ndarray) -> SiteResult:
         """Sites at theta; where the engine fails, those of the engine it falls back on, with its warning."""
+        key = np.asarray(theta, dtype=float).tobytes()
+        if key in self._inferred:
+            return self._inferred[key]
         latent, likelihood = self.latent(theta), self._likelihood(theta)
         result = self._quietly(latent, likelihood, None)
         if result.engine is not self.engine and self._last is not None:
@@ -168,15 +172,28 @@ class TransformedEvidence:
         value, gradient = self._known[key]
         return value, gradient.copy()
 
+    def value(self, theta: np.ndarray) -> float:
+        """The value alone; its sites are kept, since the posterior at theta may be asked for next."""
+        result = self._settled(self.latent(theta), self._likelihood(theta))
+        if len(self._inferred) >= REMEMBERED:
+            self._inferred.clear()
+        self._inferred[np.asarray(theta, dtype=float).tobytes()] = result
+        return result.evidence
+
     def _computed(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         latent, likelihood = self.latent(theta), self._likelihood(theta)
+        result = self._settled(latent, likelihood)
+        return result.evidence, self._gradient(theta, latent, likelihood, result)
+
+    def _settled(self, latent: LatentPrior, likelihood: UnitFreeLikelihood) -> SiteResult:
+        """The engine's own sites, from the last ones or afresh; NumericalError where it has none."""
         result = self._quietly(latent, likelihood, self._last)
         if result.engine is not self.engine and self._last is not None:
             result = self._quietly(latent, likelihood, None)
         if result.engine is not self.engine:
             raise NumericalError(result.status)
         self._last = result
-        return result.evidence, self._gradient(theta, latent, likelihood, result)
+        return result
 
     def _gradient(
         self, theta: np.ndarray, latent: LatentPrior, likelihood: UnitFreeLikelihood, result: SiteResult
