@@ -108,7 +108,10 @@ def build_features(
         exact = np.flatnonzero(prior.law.noise == 0)
         Sigma = conditioning.covariance
         offset = MeanOffset(totals, conditioning.D, prior.law.F[exact], exact)
-    roots = [symmetric_root(Sigma), *(symmetric_root(S) for S in hyper.Sigmas[1:])]
+    first = symmetric_root(Sigma)
+    if offset is not None:
+        first = _within_law(first, offset.F)
+    roots = [first, *(symmetric_root(S) for S in hyper.Sigmas[1:])]
     T, U, Q = prior.n_outputs, len(prior.unknown), len(prior.soft)
     terms = []
     for r, (kernel, root) in enumerate(zip(hyper.kernels, roots, strict=True)):
@@ -126,6 +129,17 @@ def build_features(
         B[T : T + U] = np.diag(np.sqrt(prior.unknown))
         terms.append(TermFeatures(None, empty, np.zeros((0, 0)), B, 1.0))
     return FeatureMap(tuple(terms), offset, T + U + Q)
+
+
+def _within_law(root: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """A factor W (T, r) of a covariance on F f = const with F W = 0 to the last digit.
+
+    Where the unconstrained covariance is nearly singular, Schur conditioning leaves what round-off it magnifies.
+    """
+    back = np.linalg.pinv(F)
+    for _ in range(2):
+        root = root - back @ (F @ root)
+    return root
 
 
 def _place(root: np.ndarray, soft: np.ndarray, T: int, U: int, Q: int) -> np.ndarray:
