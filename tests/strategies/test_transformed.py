@@ -223,3 +223,46 @@ def test_joint_covariance_has_the_marginals_on_its_diagonal_and_those_of_draws_f
     size = np.sqrt(np.diagonal(covariance))
     np.testing.assert_allclose(covariance / np.outer(size, size), np.corrcoef(draws.T), atol=0.06)
     np.testing.assert_allclose(draws.std(axis=0), size, rtol=0.06)
+
+
+def test_near_a_switch_the_interval_holds_both_signs_and_elsewhere_one() -> None:
+    """At the switch either sign has probability 1/2; three sds of the auxiliary output away there is no doubt."""
+    X, Y = oscillator(seed=8)
+    gp = fitted(Transformed(), X, Y)
+    guide = gp.fitted_.components[0].guide
+    switches = [(name, t) for name, t, *_ in gp.fit_report_["virtual_measurements"]]
+    assert len(switches) >= 5
+    for name, t in switches:
+        column = ["z", "v"].index(name)
+        post = gp.posterior(np.array([[t]]))
+        lower, upper = post.interval(0.95)
+        assert post.cdf(np.zeros((1, 2)))[0, column] == pytest.approx(0.5, abs=1e-6)
+        assert lower[0, column] < 0.0 < upper[0, column]
+        assert -lower[0, column] == pytest.approx(upper[0, column], rel=1e-3)
+        draws = post.sample(600, random_state=3)[:, 0, column]
+        assert np.mean(draws > 0) == pytest.approx(0.5, abs=0.08)
+        assert np.mean((draws > lower[0, column]) & (draws < upper[0, column])) == pytest.approx(0.95, abs=0.04)
+    x = np.linspace(0.5, 9.5, 60)[:, None]
+    mean, cov = guide.marginals(gp.scaling_.inputs(x), x)
+    sure = np.abs(gp.scaling_.restore(mean)) > 4.0 * np.sqrt(np.einsum("ncc->nc", cov)) * gp.scaling_.y_scale
+    lower, upper = gp.posterior(x).interval(0.95)
+    assert 0.5 < np.mean(sure) < 1.0
+    assert np.all((lower * upper > 0)[sure])
+
+
+def test_intervals_that_know_of_the_open_sign_hold_the_truth_near_switches_where_others_do_not() -> None:
+    inside: dict[str, list[bool]] = {"open": [], "closed": []}
+    t = np.linspace(0.3, 9.7, 240)
+    near = np.abs(truth(t)) < 0.15
+    for seed in range(20, 26):
+        X, Y = oscillator(noise=0.3, seed=seed)
+        gp = fitted(Transformed(), X, Y)
+        post = gp.posterior(t[:, None])
+        lower, upper = post.interval(0.95)
+        inside["open"] += ((lower <= truth(t)) & (truth(t) <= upper))[near].tolist()
+        # The same marginals with the sign of the mean taken for granted: half of a symmetric interval.
+        sign = np.sign(post.mean)
+        lower, upper = np.where(sign > 0, np.maximum(lower, 0.0), lower), np.where(sign < 0, np.minimum(upper, 0.0), upper)
+        inside["closed"] += ((lower <= truth(t)) & (truth(t) <= upper))[near].tolist()
+    assert np.mean(inside["open"]) > np.mean(inside["closed"]) + 0.1
+    assert np.mean(inside["open"]) > 0.85

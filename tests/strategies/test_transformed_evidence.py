@@ -95,6 +95,17 @@ def test_remembered_values_and_cold_starts_agree() -> None:
     np.testing.assert_allclose(first[1], cold[1], rtol=1e-5, atol=1e-6)
 
 
+def test_value_alone_equals_that_with_its_gradient_and_keeps_its_sites() -> None:
+    model = model_of("squares", Transformed())
+    for engine in ENGINES:
+        alone, both = (TransformedEvidence(model.priors[0], model.observations, engine) for _ in range(2))
+        theta = moved_start(model)
+        assert alone.value(theta) == pytest.approx(both(theta)[0], rel=1e-12)
+        kept = alone.infer(theta)
+        assert kept is alone.infer(theta)
+        np.testing.assert_allclose(kept.mean, both.infer(theta).mean, atol=1e-6)
+
+
 def test_unit_free_likelihood_chains_every_derivative() -> None:
     y, reference = np.array([0.4, -1.1, 0.9]), np.array([0.5, -1.0, 1.0])
     inner = LinkedLikelihood(y, np.array([0.1, 0.2, 0.3]), Square(), reference)

@@ -141,6 +141,26 @@ def test_quantiles_of_mixtures_and_of_measurements_invert_their_distribution() -
             assert np.mean(draws < value[0, 0]) == pytest.approx(p, abs=5e-3)
 
 
+def test_outputs_that_are_alike_together_give_what_each_gives_alone() -> None:
+    """Two squares, a sine and a plain output at two points, in other units, with leading axes."""
+    squares = OutputMarginal(
+        Square(), np.array([1.0, 0.02]), np.array([0.2, 0.1]), np.array([0.9, 0.1]), np.array([0.1, 0.2])
+    )
+    other = OutputMarginal(Square(), np.array([0.3, 2.0]), np.array([0.3, 0.1]), np.array([-0.5, -1.4]), np.full(2, 0.1))
+    sine = OutputMarginal(Sin(), np.array([0.9, 0.1]), np.full(2, 0.1), np.array([1.4, 3.0]), np.full(2, 0.2))
+    plain = OutputMarginal(Identity(), np.array([0.3, -0.2]), np.array([0.5, 0.4]), np.zeros(2), np.ones(2))
+    outputs = (squares, sine, other, plain)
+    shift, scale = np.array([0.1, 0.2, -0.3, 0.0]), np.array([2.0, 1.0, 0.5, 3.0])
+    together = SkewedMarginals(outputs, shift, scale)
+    values = np.random.default_rng(6).normal(0.0, 0.7, (5, 2, 4))
+    f = shift + scale * values
+    for t, marginal in enumerate(outputs):
+        np.testing.assert_array_equal(together.cdf(values)[..., t], marginal.cdf(f[..., t]))
+        np.testing.assert_array_equal(together.density(values)[..., t], scale[t] * marginal.density(f[..., t]))
+        np.testing.assert_array_equal(together.spread(f[0])[:, t], marginal.spread(f[0, :, t]))
+    assert np.ptp(together.cdf(values)) > 0.8
+
+
 def test_values_outside_their_image_are_moved_along_the_law() -> None:
     F = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 1.0]])
     images = np.array([[0.0, np.inf], [0.0, np.inf], [-np.inf, np.inf]])

@@ -125,7 +125,7 @@ class TransformedComponent:
         guides = self.scaling.restore(self.guide.sample(x, x_law, count, generator)[:, :, : self.n_outputs])
         f = np.empty((count, len(x), self.n_outputs))
         for k in range(count):
-            feasible = self._feasible(draws[k], cov)
+            feasible = self._feasible(draws[k], cov, folded=True)
             for t, task in enumerate(self.tasks.main):
                 h = self.tasks.tasks[task].transform
                 f[k, :, t] = h.inverse(feasible[:, task], h.branch_of(guides[k, :, t]))
@@ -185,11 +185,12 @@ class TransformedComponent:
         slopes = [self.tasks.tasks[task].transform.derivative(f[:, t]) for t, task in enumerate(self.tasks.main)]
         return np.where(np.stack(slopes, axis=1) < 0, -1.0, 1.0)
 
-    def _feasible(self, values: np.ndarray, cov: np.ndarray) -> np.ndarray:
+    def _feasible(self, values: np.ndarray, cov: np.ndarray, folded: bool = False) -> np.ndarray:
         """Task values (n, L) moved into the images of their transforms with F f' unchanged.
 
         What leaves its image is set to the edge and held there; the other terms of the law make up for it in the metric
-        of the covariance, until nothing is outside. Where everything is held, the law cannot be met.
+        of the covariance, until nothing is outside. Where everything is held, the law cannot be met. ``folded`` holds it
+        at its mirror image instead, as the marginals have it, wherever the law can be met so.
         """
         images = np.array([task.transform.image for task in self.tasks.tasks])
         outside = np.any((values < images[:, 0]) | (values > images[:, 1]), axis=1)
@@ -197,15 +198,30 @@ class TransformedComponent:
         F = self.tasks.F / self.tasks.scale
         for i in np.flatnonzero(outside):
             result[i] = _moved_inside(values[i], F, cov[i], images)
+            if folded:
+                mirrored = _moved_inside(values[i], F, cov[i], images, _folded(values[i], images))
+                if np.allclose(F @ mirrored, F @ values[i], rtol=0.0, atol=1e-9 * np.max(np.abs(F * values[i]))):
+                    result[i] = mirrored
         return result
 
 
-def _moved_inside(values: np.ndarray, F: np.ndarray, cov: np.ndarray, images: np.ndarray) -> np.ndarray:
+def _folded(values: np.ndarray, images: np.ndarray) -> np.ndarray:
+    """Values (L,) mirrored at the ends of their images (L, 2); what is still outside goes to the end."""
+    lo, hi = np.where(np.isfinite(images), images, 0.0).T
+    result = np.where(np.isfinite(images[:, 0]), lo + np.abs(values - lo), values)
+    result = np.where(np.isfinite(images[:, 1]), hi - np.abs(hi - result), result)
+    return np.clip(result, images[:, 0], images[:, 1])
+
+
+def _moved_inside(
+    values: np.ndarray, F: np.ndarray, cov: np.ndarray, images: np.ndarray, start: np.ndarray | None = None
+) -> np.ndarray:
+    """``values`` (L,) inside their images with F f' unchanged; those that ``start`` changes are held there."""
     wanted = F @ values
-    free = np.ones(len(values), dtype=bool)
+    free = np.ones(len(values), dtype=bool) if start is None else start == values
     # A little of the plain metric, since the covariance of tasks under a law is singular.
     metric = cov + 1e-6 * np.diag(np.diagonal(cov) + 1e-12 * np.max(np.diagonal(cov)))
-    current = values.copy()
+    current = values.copy() if start is None else start.copy()
     for _ in range(len(values)):
         clipped = np.clip(current, images[:, 0], images[:, 1])
         free &= clipped == current
