@@ -95,6 +95,15 @@ def test_remembered_values_and_cold_starts_agree() -> None:
     np.testing.assert_allclose(first[1], cold[1], rtol=1e-5, atol=1e-6)
 
 
+def test_values_measured_once_and_seen_twice_count_once() -> None:
+    """Squares with auxiliary outputs see each value twice, without them once; a height beside a square three for two."""
+    for name, relearn, expected in (("squares", True, 0.5), ("squares", False, 1.0), ("square and height", True, 16 / 24)):
+        model = model_of(name, Transformed(relearn=relearn))
+        assert model.observations.share == pytest.approx(expected)
+        evidence, theta = TransformedEvidence(model.priors[0], model.observations, Laplace()), moved_start(model)
+        assert evidence.value(theta) == pytest.approx(expected * evidence.infer(theta).evidence, rel=1e-9)
+
+
 def test_value_alone_equals_that_with_its_gradient_and_keeps_its_sites() -> None:
     model = model_of("squares", Transformed())
     for engine in ENGINES:

@@ -83,7 +83,8 @@ class Observations:
     """What was measured: observation i is of task ``task[i]`` at point ``point[i]``.
 
     ``row[i]`` is the row of known noise (0 where there is none); ``virtual[i]`` observations keep the noise they have.
-    ``noise_unit`` (n,) turns the prior's unit-free noise into that of the likelihood.
+    ``noise_unit`` (n,) turns the prior's unit-free noise into that of the likelihood. ``share`` is the number of measured
+    values over that of their observations: an auxiliary output learnt again sees those of its term a second time.
     """
 
     x: np.ndarray  # (P, D) as the kernels see them
@@ -94,6 +95,7 @@ class Observations:
     virtual: np.ndarray
     noise_unit: np.ndarray
     likelihood: UnitFreeLikelihood
+    share: float = 1.0
 
     def with_noise(self, variances: np.ndarray) -> UnitFreeLikelihood:
         """The likelihood for unit-free noise variances (L,) of the tasks, or (N, L)."""
@@ -114,8 +116,9 @@ class LatentPrior:
 
 
 class TransformedEvidence:
-    """An engine's log p(y | theta) for the latent tasks, given the law.
+    """An engine's log p(y | theta) for the latent tasks, given the law, times the ``share`` of the observations.
 
+    That power counts each measured value once; without it hyperparameters seem up to twice as well known as they are.
     Each call starts from the sites of the last, so that neighbouring theta cost little, and values are remembered, since
     curvatures are asked for more than once. A theta at which the engine fails raises NumericalError: another engine's
     value would not compare.
@@ -178,12 +181,13 @@ class TransformedEvidence:
         if len(self._inferred) >= REMEMBERED:
             self._inferred.clear()
         self._inferred[np.asarray(theta, dtype=float).tobytes()] = result
-        return result.evidence
+        return self.observations.share * result.evidence
 
     def _computed(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         latent, likelihood = self.latent(theta), self._likelihood(theta)
         result = self._settled(latent, likelihood)
-        return result.evidence, self._gradient(theta, latent, likelihood, result)
+        share = self.observations.share
+        return share * result.evidence, share * self._gradient(theta, latent, likelihood, result)
 
     def _settled(self, latent: LatentPrior, likelihood: UnitFreeLikelihood) -> SiteResult:
         """The engine's own sites, from the last ones or afresh; NumericalError where it has none."""

@@ -90,6 +90,7 @@ def observe(
     at = np.concatenate([reference[point, output], np.zeros(len(switches))])
     task = np.concatenate([task, tasks.main[[s.output for s in switches]]]).astype(int)
     point = np.concatenate([point, len(data.x) + np.arange(len(switches))])
+    measured = sum(int(data.measured[:, t].sum()) for t in np.unique(output))
     build = likelihood_of_transformed if of_transformed else likelihood_of_output
     parts: list[Likelihood] = []
     places = _alike(tasks, task, virtual)
@@ -107,6 +108,7 @@ def observe(
         virtual=virtual,
         noise_unit=noise.unit[task],
         likelihood=UnitFreeLikelihood(StackedLikelihood(tuple(parts), places), tasks.shift[task], tasks.scale[task]),
+        share=measured / max(len(output), 1),
     )
 
 
