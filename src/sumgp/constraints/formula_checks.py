@@ -91,8 +91,10 @@ def _identically_true(row: Row) -> ConstraintError:
 def _outputs_cancel(row: Row) -> ConstraintError:
     remains = shown(row.expanded)
     if row.expanded.is_Rational:
-        return row.place.error(f"this law has no solution: the outputs cancel and {remains} = 0 remains")
-    return row.place.error(f"the outputs cancel in this law and only {remains} = 0 remains, which restricts no output")
+        return row.place.error(f"this law has no solution: the outputs cancel and {remains} = 0 remains; correct a term")
+    return row.place.error(
+        f"the outputs cancel in this law and only {remains} = 0 remains, which restricts no output; correct a term"
+    )
 
 
 def _check_by_probing(row: Row, outputs: Sequence[sympy.Symbol]) -> None:
@@ -117,7 +119,9 @@ def _check_by_probing(row: Row, outputs: Sequence[sympy.Symbol]) -> None:
     residual = np.abs(results[program.rows[0]] + flat)
     if np.all(residual[defined] <= 1e-10 * terms[defined]):
         raise _identically_true(row)
-    raise row.place.error("the outputs cancel in this law: it does not depend on any of them and cannot be met by them")
+    raise row.place.error(
+        "the outputs cancel in this law: it does not depend on any of them and cannot be met by them; correct a term"
+    )
 
 
 def _check_solvable(row: Row) -> None:
@@ -135,12 +139,16 @@ def _check_solvable(row: Row) -> None:
             bound = f"{'below' if values.high_open else 'at most'} {values.high:g}"
         else:
             continue
-        raise row.place.error(f"this law has no solution for real outputs: left minus right side is always {bound}")
+        raise row.place.error(
+            f"this law has no solution for real outputs: left minus right side is always {bound}; correct a sign or total"
+        )
 
 
 def never_defined(place: Place, error: EmptyDomainError) -> ConstraintError:
     """The error for a law with a part that has no real value whatever the outputs are."""
-    return place.error(f"this law has no solution: {shown(error.expression)} is not defined for any real outputs")
+    return place.error(
+        f"this law has no solution: {shown(error.expression)} is not defined for any real outputs; correct it"
+    )
 
 
 def _image_of_sum(reading: Reading) -> Interval:
