@@ -15,10 +15,10 @@ GIGABYTE = 1e9
 
 def dense_bytes(n_points: int, n_outputs: int, n_measured: int) -> float:
     """Peak of one dense evidence with gradient, as measured: a matrix over all entries, 3 over points, and over the
-    measured entries 4, or 3.6 where gaps make some of them short-lived copies.
+    measured entries 3, or 2.75 where gaps make some of them short-lived copies.
     """
     n_all = n_points * n_outputs
-    copies = 4.0 if n_measured == n_all else 3.6
+    copies = 3.0 if n_measured == n_all else 2.75
     return NUMBER * (copies * n_measured**2 + n_all**2 + 3.0 * n_points**2)
 
 
