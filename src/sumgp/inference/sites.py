@@ -10,14 +10,14 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from scipy.linalg import lapack
 
-from sumgp.errors import NumericalError, SumGPWarning
+from sumgp.errors import SumGPWarning
 from sumgp.likelihoods import Likelihood
 from sumgp.likelihoods.base import LOG_TWO_PI, NoisySites
-from sumgp.linalg import cholesky, solve_cholesky
+from sumgp.linalg import cholesky, cholesky_inverse, solve_cholesky, solve_lower
 
 # Site precisions stay above this share of the prior's own, so that every site has a target and a positive variance.
 PRECISION_FLOOR = 1e-9
@@ -45,11 +45,24 @@ class SitePosterior:
     targets: np.ndarray
     precisions: np.ndarray
     mean: np.ndarray
-    cov: np.ndarray
     alpha: np.ndarray
-    R: np.ndarray
     log_det: float  # log |B| = log |I + K W|
     misfit: float  # (t - m)^T R (t - m)
+    prior_cov: np.ndarray
+    factor: np.ndarray  # lower factor of B
+
+    # Both on demand: the evidence of closed-form engines needs neither, their gradients only R.
+    @cached_property
+    def cov(self) -> np.ndarray:
+        """(n, n) posterior covariance."""
+        half = solve_lower(self.factor, np.sqrt(self.precisions)[:, None] * self.prior_cov)
+        return self.prior_cov - half.T @ half
+
+    @cached_property
+    def R(self) -> np.ndarray:
+        """(n, n) (K + W^-1)^-1 = W^1/2 B^-1 W^1/2."""
+        root = np.sqrt(self.precisions)
+        return root[:, None] * cholesky_inverse(self.factor) * root
 
     @property
     def log_density(self) -> float:
@@ -74,20 +87,15 @@ def regress(prior_mean: np.ndarray, prior_cov: np.ndarray, targets: np.ndarray, 
     factor = cholesky(np.eye(len(root)) + root[:, None] * prior_cov * root, "site")
     residual = targets - prior_mean
     alpha = root * solve_cholesky(factor, root * residual)
-    # LAPACK directly: these matrices are small, and SciPy's wrapper costs more than the solve.
-    solved, info = lapack.dtrtrs(factor, np.hstack([root[:, None] * prior_cov, np.diag(root)]), lower=1)
-    if info != 0:
-        raise NumericalError("a triangular solve failed; the site precisions hold NaN or infinity")
-    half, weighted = solved[:, : len(root)], solved[:, len(root) :]
     return SitePosterior(
         targets=targets,
         precisions=precisions,
         mean=prior_mean + prior_cov @ alpha,
-        cov=prior_cov - half.T @ half,
         alpha=alpha,
-        R=weighted.T @ weighted,
         log_det=2.0 * float(np.sum(np.log(np.diagonal(factor)))),
         misfit=float(residual @ alpha),
+        prior_cov=prior_cov,
+        factor=factor,
     )
 
 
@@ -115,12 +123,16 @@ class SiteResult:
     targets: np.ndarray
     variances: np.ndarray
     mean: np.ndarray
-    cov: np.ndarray
     evidence: float
     status: str
     n_steps: int
     engine: Engine
     posterior: SitePosterior
+
+    @property
+    def cov(self) -> np.ndarray:
+        """(n, n) posterior covariance."""
+        return self.posterior.cov
 
 
 class Engine(ABC):
@@ -149,9 +161,7 @@ def finished(posterior: SitePosterior, evidence: float, status: str, n_steps: in
     """Gather an engine's outcome."""
     precisions = posterior.precisions
     variances = np.where(precisions > 0, 1.0 / np.where(precisions > 0, precisions, 1.0), np.inf)
-    return SiteResult(
-        posterior.targets, variances, posterior.mean, posterior.cov, evidence, status, n_steps, engine, posterior
-    )
+    return SiteResult(posterior.targets, variances, posterior.mean, evidence, status, n_steps, engine, posterior)
 
 
 def fall_back(engine: Engine, reason: str, result: SiteResult) -> SiteResult:
@@ -216,9 +226,7 @@ def _given_others(
     root, residual = np.sqrt(precisions[others]), (targets - m)[others]
     factor = cholesky(np.eye(len(root)) + root[:, None] * K[np.ix_(others, others)] * root, "site")
     right = np.column_stack([K[np.ix_(others, rest)], residual]) * root[:, None]
-    solved, info = lapack.dtrtrs(factor, right, lower=1)
-    if info != 0:
-        raise NumericalError("a triangular solve failed; the site precisions hold NaN or infinity")
+    solved = solve_lower(factor, right)
     half, white = solved[:, :-1], solved[:, -1]
     log_density = np.sum(np.log(root / np.diagonal(factor))) - 0.5 * (white @ white + len(root) * LOG_TWO_PI)
     return m[rest] + half.T @ white, K[np.ix_(rest, rest)] - half.T @ half, float(log_density)

@@ -144,9 +144,9 @@ def _expectations(likelihood: Likelihood, posterior: SiteMarginals, nodes: int) 
 
 
 def _elbo(K: np.ndarray, posterior: SitePosterior, expected: _Expectations) -> float:
-    """E log p - KL, with KL = (tr B^-1 - n + alpha^T K alpha + log |B|) / 2 and tr B^-1 = n - tr(K R)."""
+    """E log p - KL, with KL = (tr B^-1 - n + alpha^T K alpha + log |B|) / 2 and tr B^-1 = n - tr(W cov)."""
     alpha = posterior.alpha
-    divergence = 0.5 * (alpha @ K @ alpha + posterior.log_det - np.sum(K * posterior.R))
+    divergence = 0.5 * (alpha @ K @ alpha + posterior.log_det - posterior.precisions @ np.diagonal(posterior.cov))
     bound = float(np.sum(expected.log_density) - divergence)
     if np.isnan(bound):
         raise NumericalError("the evidence bound is not a number")

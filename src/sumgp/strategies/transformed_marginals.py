@@ -188,7 +188,7 @@ class SkewedMarginals:
 
     @cached_property
     def _alike(self) -> tuple[tuple[list[int], OutputMarginal], ...]:
-        """Outputs with the same transform, and their marginals one after the other as those of one output."""
+        """Outputs with the same transform, and their marginals in turn at each point as those of one output."""
         groups: dict[Transform, list[int]] = {}
         for t, marginal in enumerate(self.outputs):
             groups.setdefault(marginal.transform, []).append(t)
@@ -198,9 +198,8 @@ class SkewedMarginals:
         """``function`` of each output's marginal and values (..., n, T); of those alike in one call, which costs least."""
         result = np.empty(f.shape)
         for members, marginal in self._alike:
-            own = np.swapaxes(f[..., members], -1, -2)  # (..., k, n)
-            values = function(marginal, own.reshape(*own.shape[:-2], -1))
-            result[..., members] = np.swapaxes(values.reshape(own.shape), -1, -2)
+            own = f[..., members]  # (..., n, k)
+            result[..., members] = function(marginal, own.reshape(*own.shape[:-2], -1)).reshape(own.shape)
         return result
 
 
@@ -208,4 +207,5 @@ def _joined(marginals: list[OutputMarginal]) -> OutputMarginal:
     if len(marginals) == 1:
         return marginals[0]
     fields = ("mean", "sd", "aux_mean", "aux_sd")
-    return OutputMarginal(marginals[0].transform, *(np.concatenate([getattr(m, f) for m in marginals]) for f in fields))
+    arrays = (np.stack([getattr(m, name) for m in marginals], axis=1).ravel() for name in fields)
+    return OutputMarginal(marginals[0].transform, *arrays)
