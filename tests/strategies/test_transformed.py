@@ -182,18 +182,19 @@ def test_refuses_what_it_cannot_do_and_names_the_remedy() -> None:
         fitted(Transformed(datum="sideways"), X, Y)  # type: ignore[arg-type]
 
 
-def test_an_engine_that_fails_is_replaced_with_a_warning() -> None:
+@pytest.mark.parametrize("uncertainty", ["plug-in", "integrated"])
+def test_an_engine_that_fails_is_replaced_with_a_warning(uncertainty: str) -> None:
     class Broken(Laplace):
         def _mode(self, *arguments: object) -> tuple[np.ndarray, int, str]:
             raise NumericalError("made to fail")
 
     X, Y = oscillator(n=10)
     with pytest.warns(SumGPWarning, match="the result is that of MomentMatched"):
-        gp = fitted(Transformed(Broken()), X, Y)
+        gp = fitted(Transformed(Broken()), X, Y, uncertainty=uncertainty)
     assert gp.fit_report_.status == "fell back to MomentMatched"
     with warnings.catch_warnings():
         warnings.simplefilter("error", SumGPWarning)
-        reference = fitted(Transformed(MomentMatched()), X, Y)
+        reference = fitted(Transformed(MomentMatched()), X, Y, uncertainty=uncertainty)
     np.testing.assert_allclose(gp.predict(X), reference.predict(X), atol=1e-8)
 
 

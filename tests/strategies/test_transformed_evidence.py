@@ -10,8 +10,9 @@ from sumgp import ConstrainedGP, SumConstraint, Term
 from sumgp.inference import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
 from sumgp.likelihoods import LinkedLikelihood
 from sumgp.strategies import Transformed, Unconstrained
-from sumgp.strategies.transformed import Model, prepare
+from sumgp.strategies.transformed import Model, _correction, _starts, fit_alone, prepare
 from sumgp.strategies.transformed_evidence import TransformedEvidence, UnitFreeLikelihood
+from sumgp.strategies.unconstrained import plain_component
 from sumgp.transforms import Log, Sin, Square
 
 ENGINES = [Gaussian(), MomentMatched(), Laplace(), Variational(), ExpectationPropagation()]
@@ -102,6 +103,32 @@ def test_values_measured_once_and_seen_twice_count_once() -> None:
         assert model.observations.share == pytest.approx(expected)
         evidence, theta = TransformedEvidence(model.priors[0], model.observations, Laplace()), moved_start(model)
         assert evidence.value(theta) == pytest.approx(expected * evidence.infer(theta).evidence, rel=1e-9)
+
+
+def test_search_begins_at_the_guide_and_draws_are_weighed_by_the_engine() -> None:
+    t = np.linspace(0.0, 5.0, 9)[:, None]
+    Y = outputs("squares", t[:, 0]) + 0.1 * np.random.default_rng(3).standard_normal((9, 2))
+    gp = ConstrainedGP(LAWS["squares"], outputs=["a", "b"], strategy=Transformed(), uncertainty="integrated")
+    problem, law = gp._problem(t, Y, lambda stage: None)
+    alone = fit_alone(problem)
+    assert [m.value for m in alone.maxima] == sorted(m.value for m in alone.maxima)
+    guide = plain_component(problem, alone.priors[0], alone.maxima[0].theta)
+    model = prepare(Transformed(), problem, law, guide)
+    for prior in model.priors:
+        own = next(k for k, p in enumerate(alone.priors) if type(p.kernels[0]) is type(prior.kernels[0]))
+        (start,) = _starts(prior, alone)
+        assert start[0] == alone.maxima[own].theta[0]
+        np.testing.assert_array_equal(start[prior.noise_slice], alone.maxima[own].theta[alone.priors[own].noise_slice])
+    fitted, engine = Transformed()._search(problem, model, alone)
+    cheap = fitted.objectives[0].evidence
+    assert (type(cheap.engine), type(engine)) == (MomentMatched, Laplace)
+    theta = fitted.maxima[0].theta + 0.1
+    evidences = [TransformedEvidence(fitted.priors[0], model.observations, e) for e in (Laplace(), MomentMatched())]
+    correction = _correction(problem, fitted, TransformedEvidence(fitted.priors[0], model.observations, engine))
+    assert correction is not None
+    assert correction(fitted.priors[0], theta) == pytest.approx(evidences[0](theta)[0] - evidences[1](theta)[0], abs=1e-8)
+    for other in (MomentMatched(), ExpectationPropagation()):
+        assert _correction(problem, fitted, TransformedEvidence(fitted.priors[0], model.observations, other)) is None
 
 
 def test_value_alone_equals_that_with_its_gradient_and_keeps_its_sites() -> None:
