@@ -88,7 +88,8 @@ class Variational(Engine):
         bounds: list[float] = []
         for step in range(1, self.max_steps + 1):
             # Sites that do not matter may wander; a bound that has been flat for long is the optimum all the same.
-            flat = len(bounds) >= _PATIENCE and state.bound - bounds[-_PATIENCE] < 1e-9 * max(1.0, abs(state.bound))
+            small = max(1e-9, 0.01 * self.tolerance) * max(1.0, abs(state.bound))
+            flat = len(bounds) >= _PATIENCE and state.bound - bounds[-_PATIENCE] < small
             if state.gap < self.tolerance or flat:
                 return state.posterior, state.bound, step, "converged"
             bounds.append(state.bound)

@@ -32,7 +32,7 @@ from sumgp.strategies.transformed_switches import Guide, Switch, find_switches
 from sumgp.strategies.unconstrained import plain_component
 
 SURE = 1e-4  # of a transform's spread: no virtual measurement is more precise, or round-off would take over
-SITE_TOLERANCE = 1e-5  # posterior sds up to which sites settle
+SITE_TOLERANCE = 1e-4  # posterior sds up to which sites settle: the evidence is off by the square of that
 FAILED = -1e3  # log weight of hyperparameters for which an engine finds no sites
 SLOW = (Variational, ExpectationPropagation)  # engines that iterate quadratures
 
