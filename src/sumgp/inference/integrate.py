@@ -134,7 +134,7 @@ class _Pool:
         order of a Sobol sequence equal strides would pick a pattern.
         """
         weights, _ = tempered(log_weights)
-        order = np.lexsort(([float(theta[0]) for theta in self.thetas], self.owners))
+        order = np.lexsort((np.array([theta[0] for theta in self.thetas]), self.owners))
         ends = np.floor(np.cumsum(weights[order]) * count + generator.uniform()).astype(int)
         counts = np.zeros(len(weights), dtype=int)
         counts[order] = np.diff(ends, prepend=0)

@@ -16,7 +16,7 @@ from sumgp.inference.projection import project
 from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
 from sumgp.prediction.skewed import SkewedMixture
 from sumgp.strategies.base import Fitted, PosteriorComponent
-from sumgp.strategies.component import Component, LocalPosterior
+from sumgp.strategies.local import KnowsItsBend, LocalPosterior, pointwise_draws
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,8 +39,8 @@ class _Marginals:
 
 
 def local_posterior(component: PosteriorComponent, inputs: np.ndarray, x: np.ndarray) -> LocalPosterior:
-    """Single points of a component; only those of ``Component`` know how the law bends."""
-    if isinstance(component, Component):
+    """Single points of a component."""
+    if isinstance(component, KnowsItsBend):
         return component.local(inputs, x)
     return LocalPosterior(*component.marginals(inputs, x))
 
@@ -195,7 +195,10 @@ class Posterior:
             if self.noisy:
                 total[np.diag_indices(n * T)] += weight * np.tile(component.noise, n)
         scale = np.tile(self.scaling.y_scale, n)
-        return total * np.outer(scale, scale)
+        total *= np.outer(scale, scale)
+        # The law's curvature widens single points: what it adds to their variances has no correlations we know of.
+        total[np.diag_indices(n * T)] = np.maximum(self.std.ravel() ** 2, total[np.diag_indices(n * T)])
+        return total
 
     def sample(self, n: int = 1, random_state: int = 0) -> np.ndarray:
         """(n, points, T) joint draws; each obeys the law (with its own value of an unknown constant)."""
@@ -229,8 +232,9 @@ class Posterior:
         T, inputs = self._n_outputs, self.scaling.inputs(x)
         parts = []
         for share, component in zip(shares, self.fitted.components, strict=True):
-            if share and isinstance(component, Component):
-                draws = component.pointwise_draws(inputs, x, component.local(inputs, x), int(share), generator)[:, :, :T]
+            if share and self.fitted.law is not None:
+                local = local_posterior(component, inputs, x)
+                draws = pointwise_draws(self.fitted.law, local, x, int(share), generator)[:, :, :T]
                 if self.noisy:
                     draws = draws + generator.standard_normal(draws.shape) * np.sqrt(component.noise)
                 parts.append(draws)

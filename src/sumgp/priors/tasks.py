@@ -11,7 +11,7 @@ import numpy as np
 from sumgp.linalg import SymmetricExponential, symmetric_exponential
 
 FLOOR = 1e-4  # of an output's variance: keeps Sigma_t regular, without which a law can hurt
-AMPLITUDE_SD = 2.5
+AMPLITUDE_SD = 4.0
 CORRELATION_SD = 1.5
 
 

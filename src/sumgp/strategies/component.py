@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sumgp.inference.curvature import Bend, bend
 from sumgp.inference.law_solve import LawSolution
 from sumgp.inference.projection import project
 from sumgp.inference.unitfree import UnitFreeLaw
 from sumgp.linalg import solve_lower
 from sumgp.solvers.weights import WeightPosterior
+from sumgp.strategies.local import LocalPosterior, moved_onto_law, projected_draws
 
 TRACE = 1e-10  # of the largest local variance, added to every output's: no output is immovable
 EXACT_TRACE = 1e-10
@@ -57,16 +57,6 @@ class LawConditioning:
 
 
 @dataclass(frozen=True)
-class LocalPosterior:
-    """Mean (n, C) and covariance (n, C, C) of single points; with a curved law its bend, and the metric of projection."""
-
-    mean: np.ndarray
-    covariance: np.ndarray
-    bend: Bend | None = None
-    metric: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
 class Component:
     """f | y, theta and the law, unit-free. Without ``law`` a plain Gaussian process."""
 
@@ -98,28 +88,7 @@ class Component:
             mean, gain = self._law_update(x, mean, root)
             covariance = data_only - np.einsum("kni,knj->nij", gain, gain)
         metric = self._metric(data_only, covariance)
-        projection = project(self.law, mean, metric, x_law)
-        A = projection.projectors
-        tangent = A @ covariance @ A.transpose(0, 2, 1)
-        if self.law.is_linear:
-            return LocalPosterior(projection.points, tangent)
-        curved = bend(self.law, projection.points, tangent, projection.gain, x_law)
-        # Far from the law's neighbourhood its second derivative says nothing: no bend exceeds what the data leave open.
-        open_by_data = np.einsum("ncc->nc", data_only)
-        share = np.minimum(1.0, open_by_data / np.maximum(curved.size**2, 1e-300))
-        return LocalPosterior(
-            projection.points, tangent, Bend(np.sqrt(share) * curved.shift, share * curved.variance), metric
-        )
-
-    def pointwise_draws(
-        self, x: np.ndarray, x_law: np.ndarray, local: LocalPosterior, count: int, generator: np.random.Generator
-    ) -> np.ndarray:
-        """(count, n, C) draws of each point on its own, on the law."""
-        assert local.metric is not None
-        values, vectors = np.linalg.eigh(local.covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-        noise = generator.standard_normal((count, *local.mean.shape))
-        return self._projected(local.mean + np.einsum("ncd,knd->knc", root, noise), local.metric, x_law)
+        return moved_onto_law(self.law, mean, covariance, metric, np.einsum("ncc->nc", data_only), x_law)
 
     def joint(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Mean (n, C) before projection, joint covariance (nC, nC), and metric (n, C, C) of the projection."""
@@ -154,13 +123,14 @@ class Component:
         """(count, n, C) joint draws, each on the law."""
         if self.conditioning is None:
             draws, local = self._weight_draws(x, x_law, count, generator)
-            return draws if self.law is None else self._projected(draws, self._metric(local, local), x_law)
+            return draws if self.law is None else projected_draws(self.law, draws, self._metric(local, local), x_law)
         mean, covariance, metric = self.joint(x, x_law)
         n, C = mean.shape
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         draws = mean.ravel() + generator.standard_normal((count, n * C)) @ root.T
-        return self._projected(draws.reshape(count, n, C), metric, x_law)
+        assert self.law is not None
+        return projected_draws(self.law, draws.reshape(count, n, C), metric, x_law)
 
     def _weight_draws(
         self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator
@@ -175,13 +145,6 @@ class Component:
             spread = vectors * np.sqrt(np.maximum(values, 0.0))
             draws += spread @ generator.standard_normal((count, len(x), term.B.shape[1])) @ term.B.T
         return draws, root @ root.transpose(0, 2, 1) + left
-
-    def _projected(self, draws: np.ndarray, metric: np.ndarray, x_law: np.ndarray) -> np.ndarray:
-        """Draws (count, n, C) moved onto the law point by point."""
-        assert self.law is not None
-        count, n, C = draws.shape
-        everywhere = np.tile(metric, (count, 1, 1)), np.tile(x_law, (count, 1))
-        return project(self.law, draws.reshape(count * n, C), *everywhere).points.reshape(count, n, C)
 
     def _law_update(self, x: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, C) given the law at its points, and gain (rows, n, C) with covariance drop gain^T gain."""

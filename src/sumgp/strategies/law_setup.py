@@ -15,6 +15,8 @@ from sumgp.inference.unitfree import UnitFreeLaw, make_unit_free
 
 UNKNOWN_VARIANCE = 100.0  # of a constant, in units of the spread with which single rows suggest it
 MOST_POINTS = 300
+MOST_SPREAD = 7  # power of two of the points between training rows with several inputs
+DECADES = 30.0  # sizes of outputs that were never measured are looked for between 1e-30 and 1e30
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ def solve_for_columns(law: Law, data: Data, scaling: Scaling, columns: np.ndarra
     shift = np.concatenate([scaling.y_shift, np.zeros(len(law.unknowns))])
     scale = np.concatenate([scaling.y_scale, np.ones(len(law.unknowns))])
     u = np.concatenate([typical_rows(data, scaling), np.zeros((len(data.x), len(law.unknowns)))], axis=1)
-    # Wanted columns start from a value of one (in no unit): zero may be a place where the law has no slope.
+    u[:, columns] = 0.0
+    scale[columns] = natural_sizes(law, shift + scale * u, data.x, columns)
+    # Wanted columns start from their natural size: zero may be a place where the law has no slope.
     u[:, columns] = 1.0
     free = make_unit_free(law, shift, scale, u, data.x)
     padded = np.concatenate([u, np.zeros((len(u), free.n_columns - C))], axis=1)
@@ -57,6 +61,38 @@ def solve_for_columns(law: Law, data: Data, scaling: Scaling, columns: np.ndarra
     metric[:, columns, columns] = 1.0
     solved = project(free, padded, metric, data.x).points[:, :C]
     return (shift + scale * solved)[:, columns]
+
+
+def natural_sizes(law: Law, f: np.ndarray, x: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """(columns,) values at which a column, alone, changes the residual by as much as is left without it.
+
+    They carry the column's unit, whatever the user's choice of it; ``f`` (N, C) holds the others in the user's units. One
+    where the law says nothing of the kind.
+    """
+    with np.errstate(all="ignore"):
+        left = law.residual(f, x)
+    left = np.where(np.isfinite(left), left, 0.0)
+    return np.array([_natural_size(law, f, x, column, left) for column in columns])
+
+
+def _natural_size(law: Law, f: np.ndarray, x: np.ndarray, column: int, left: np.ndarray) -> float:
+    """Bisection over the decades that floating-point numbers have."""
+    size = np.where(left != 0, np.abs(left), np.inf)
+
+    def reaches(decade: float) -> bool:
+        moved = f.copy()
+        moved[:, column] = 10.0**decade
+        with np.errstate(all="ignore"):
+            change = np.abs(law.residual(moved, x) - left) / size
+        return bool(np.any(change[np.isfinite(change)] >= 1.0))
+
+    low, high = -DECADES, DECADES
+    if reaches(low) or not reaches(high):
+        return 1.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    return float(10.0**high)
 
 
 def complete_scaling(law: Law | None, data: Data, scaling: Scaling) -> Scaling:
@@ -117,8 +153,9 @@ def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> np.nda
         count = int(np.clip(np.ceil(span[0] / spacing), 20, MOST_POINTS - 100))
         grid = np.linspace(low, high, count + 1)
     else:
-        count = int(np.clip(np.prod(np.maximum(span / spacing, 1.0)), 32, 128))
-        grid = low + (high - low) * qmc.Sobol(data.n_inputs, scramble=True, seed=0).random(count)
+        count = int(np.clip(np.prod(np.maximum(span / spacing, 1.0)), 32, 2**MOST_SPREAD))
+        # The first points of a set of 2^7: any other number would be warned of.
+        grid = low + (high - low) * qmc.Sobol(data.n_inputs, scramble=True, seed=0).random_base2(MOST_SPREAD)[:count]
     if len(rows) + len(grid) > MOST_POINTS:
         grid = grid[np.linspace(0, len(grid) - 1, max(MOST_POINTS - len(rows), 20)).round().astype(int)]
     points = np.vstack([rows, grid])

@@ -59,7 +59,8 @@ class Linearized(Strategy):
         def build(prior: MultitaskPrior, theta: np.ndarray) -> Component:
             return engine.component(prior, theta, taper)
 
-        components, weights, report = mix(problem, fitted, build, score, self.draws)
+        # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours.
+        components, weights, report = mix(problem, fitted, build, None if taper == 0.0 else score, self.draws)
         report |= taper_report | _law_report(components, weights)
         if report["status"] != "converged":
             warnings.warn(

@@ -23,6 +23,7 @@ from sumgp.solvers.timeseries import with_rows, with_times
 from sumgp.strategies.base import Fitted
 from sumgp.strategies.feasible import independent_rows
 from sumgp.strategies.law_setup import set_up_law
+from sumgp.strategies.local import LocalPosterior, moved_onto_law
 from sumgp.strategies.problem import FitProblem, kernel_name
 from sumgp.strategies.task_rows import RightSides, unit_free_rows
 
@@ -61,14 +62,18 @@ class MarkovComponent:
 
     def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, C) and covariance (n, C, C) at each point."""
+        local = self.local(x, x_law)
+        return local.mean, local.covariance
+
+    def local(self, x: np.ndarray, x_law: np.ndarray) -> LocalPosterior:
+        """The posterior at each point on its own."""
         mean, covariance = predict(self.posterior, x[:, 0])
         if self.offset is not None:
             mean = mean + self.offset(x_law)
         if self.law is None:
-            return mean, covariance
-        projection = project(self.law, mean, self._metric(x), x_law)
-        A = projection.projectors
-        return projection.points, A @ covariance @ A.transpose(0, 2, 1)
+            return LocalPosterior(mean, covariance)
+        metric, open_by_data = self._metric(x)
+        return moved_onto_law(self.law, mean, covariance, metric, open_by_data, x_law)
 
     def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
         """(count, n, C) joint draws, each on the law."""
@@ -77,7 +82,7 @@ class MarkovComponent:
             draws = draws + self.offset(x_law)
         if self.law is None:
             return draws
-        metric = self._metric(x)
+        metric, _ = self._metric(x)
         return np.stack([project(self.law, draw, metric, x_law).points for draw in draws])
 
     def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
@@ -103,19 +108,21 @@ class MarkovComponent:
         if self.law is None:
             return result
         mean, _ = predict(self.posterior, x[:, 0])
-        A = project(self.law, mean, self._metric(x), x_law).projectors
+        A = project(self.law, mean, self._metric(x)[0], x_law).projectors
         half = np.einsum("ncd,ndk->nck", A, result.reshape(n, C, n * C)).reshape(n * C, n, C)
         return np.einsum("knd,ncd->knc", half, A).reshape(n * C, n * C)
 
-    def _metric(self, x: np.ndarray) -> np.ndarray:
+    def _metric(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(n, C, C) in which points are moved, and variances (n, C) given the data alone."""
         assert self.law is not None
         _, metric = predict(self.free, x[:, 0])
+        open_by_data = np.einsum("ncc->nc", metric).copy()
         T, U = self.n_outputs, len(self.law.law.unknowns)
         metric[:, T : T + U, :] = 0.0
         metric[:, :, T : T + U] = 0.0
         size = np.einsum("ncc->nc", metric).max(axis=1)
         metric[:, range(T), range(T)] += 1e-10 * size[:, None]
-        return metric
+        return metric, open_by_data
 
 
 def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
