@@ -69,8 +69,8 @@ def test_intervals_at_a_turning_point_stay_within_what_the_law_allows() -> None:
     posterior = gp.posterior(np.linspace(0.0, 6.0, 200))
     lower, upper = posterior.interval()
     turning = int(np.argmax(posterior.mean[:100, 0]))
-    local = posterior.fitted.components[0].local(posterior.scaling.inputs(posterior.x), posterior.x)
-    in_tangent = np.sqrt(local.covariance[turning, 0, 0]) * posterior.scaling.y_scale[0]
+    _, covariance = posterior.fitted.components[0].marginals(posterior.scaling.inputs(posterior.x), posterior.x)
+    in_tangent = np.sqrt(covariance[turning, 0, 0]) * posterior.scaling.y_scale[0]
     assert posterior._marginals.bent[turning]
     assert upper[turning, 0] <= 1.0 + 1e-9
     assert upper[turning, 0] - lower[turning, 0] > 1.5 * in_tangent

@@ -16,7 +16,7 @@ from sumgp.inference.projection import project
 from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
 from sumgp.prediction.skewed import SkewedMixture
 from sumgp.strategies.base import Fitted, PosteriorComponent
-from sumgp.strategies.local import KnowsItsBend, LocalPosterior, pointwise_draws
+from sumgp.strategies.local import KnowsItsBend, LocalPosterior, local_posteriors, pointwise_draws
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BLOCK = 256  # points per block: bounds memory whatever the number of asked points
 LARGEST_JOINT = 6000  # points times outputs of a joint covariance (0.3 GB)
 BENT = 0.1  # share of an output's variance due to the law's curvature above which intervals are those of draws
-BENT_DRAWS = 40_000  # draws times points, at most
+BENT_DRAWS = 15_000  # draws times points, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +38,12 @@ class _Marginals:
     bent: np.ndarray  # (n,)
 
 
-def local_posterior(component: PosteriorComponent, inputs: np.ndarray, x: np.ndarray) -> LocalPosterior:
-    """Single points of a component."""
-    if isinstance(component, KnowsItsBend):
-        return component.local(inputs, x)
-    return LocalPosterior(*component.marginals(inputs, x))
+def single_points(components: tuple[PosteriorComponent, ...], inputs: np.ndarray, x: np.ndarray) -> list[LocalPosterior]:
+    """Local posteriors of all components."""
+    known = [c for c in components if isinstance(c, KnowsItsBend)]
+    if len(known) == len(components):
+        return local_posteriors(known, inputs, x)
+    return [LocalPosterior(*c.marginals(inputs, x)) for c in components]
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Posterior:
         """Marginals at some of the points."""
         weights, T = self.fitted.weights, self._n_outputs
         inputs = self.scaling.inputs(x)
-        parts = [local_posterior(c, inputs, x) for c in self.fitted.components]
+        parts = single_points(self.fitted.components, inputs, x)
         mean = np.stack([p.mean for p in parts])
         centre = np.einsum("k,knc->nc", weights, mean)
         offset = mean - centre
@@ -223,22 +224,19 @@ class Posterior:
     @cached_property
     def _bent_draws(self) -> np.ndarray:
         """(draws, bent points, T) unit-free draws of single points where the law's curvature shapes the marginals."""
-        x = self.x[self._marginals.bent]
-        count = int(np.clip(BENT_DRAWS / len(x), 200, 1000))
+        law, x = self.fitted.law, self.x[self._marginals.bent]
+        assert law is not None
+        count = int(np.clip(BENT_DRAWS / len(x), 200, 600))
         generator = np.random.default_rng(0)
         # Systematic sampling: each component's number of draws is its share rounded up or down.
         ends = np.floor(np.cumsum(self.fitted.weights) * count + generator.uniform()).astype(int)
-        shares = np.diff(ends, prepend=0)
-        T, inputs = self._n_outputs, self.scaling.inputs(x)
-        parts = []
-        for share, component in zip(shares, self.fitted.components, strict=True):
-            if share and self.fitted.law is not None:
-                local = local_posterior(component, inputs, x)
-                draws = pointwise_draws(self.fitted.law, local, x, int(share), generator)[:, :, :T]
-                if self.noisy:
-                    draws = draws + generator.standard_normal(draws.shape) * np.sqrt(component.noise)
-                parts.append(draws)
-        return np.concatenate(parts)
+        counts = np.diff(ends, prepend=0)
+        parts = single_points(self.fitted.components, self.scaling.inputs(x), x)
+        draws = pointwise_draws(law, parts, counts, x, generator)[:, :, : self._n_outputs]
+        if not self.noisy:
+            return draws
+        noise = np.repeat([np.sqrt(c.noise) for c in self.fitted.components], counts, axis=0)
+        return draws + generator.standard_normal(draws.shape) * noise[:, None, :]
 
     def _check_joint(self, what: str) -> None:
         size = len(self.x) * self._n_outputs

@@ -10,7 +10,7 @@ import numpy as np
 
 from sumgp.likelihoods.quadrature import standard_normal
 
-STEPS = 45  # of bisection: the bracket shrinks to 1e-13 of its width
+STEPS = 26  # of bisection: the bracket shrinks to 1e-8 of its width
 NODES = 24  # of the average over the noise of a new measurement
 
 

@@ -11,7 +11,7 @@ from sumgp.inference.projection import project
 from sumgp.inference.unitfree import UnitFreeLaw
 from sumgp.linalg import solve_lower
 from sumgp.solvers.weights import WeightPosterior
-from sumgp.strategies.local import LocalPosterior, moved_onto_law, projected_draws
+from sumgp.strategies.local import Unprojected, local_posteriors, projected_draws
 
 TRACE = 1e-10  # of the largest local variance, added to every output's: no output is immovable
 EXACT_TRACE = 1e-10
@@ -74,21 +74,20 @@ class Component:
 
     def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, C) and covariance (n, C, C) at each point, which do not depend on what other points are asked."""
-        local = self.local(x, x_law)
+        local = local_posteriors([self], x, x_law)[0]
         return local.mean, local.covariance
 
-    def local(self, x: np.ndarray, x_law: np.ndarray) -> LocalPosterior:
-        """The posterior at each point on its own: where it lies on the law, in the tangent, and how far that bends."""
+    def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
+        """Each point on its own, given the data and the law elsewhere, before it is moved onto the law."""
         mean, root, left, _ = self.posterior.at(x, x_law)
         data_only = root @ root.transpose(0, 2, 1) + left
         if self.law is None:
-            return LocalPosterior(mean, data_only)
+            return Unprojected(mean, data_only)
         covariance = data_only
         if self.conditioning is not None:
             mean, gain = self._law_update(x, mean, root)
             covariance = data_only - np.einsum("kni,knj->nij", gain, gain)
-        metric = self._metric(data_only, covariance)
-        return moved_onto_law(self.law, mean, covariance, metric, np.einsum("ncc->nc", data_only), x_law)
+        return Unprojected(mean, covariance, self._metric(data_only, covariance), np.einsum("ncc->nc", data_only))
 
     def joint(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Mean (n, C) before projection, joint covariance (nC, nC), and metric (n, C, C) of the projection."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -21,46 +22,91 @@ class LocalPosterior:
     bend: Bend | None = None
     metric: np.ndarray | None = None
 
+    def at(self, rows: slice | np.ndarray) -> LocalPosterior:
+        """Some of the points."""
+        bent = None if self.bend is None else Bend(self.bend.shift[rows], self.bend.variance[rows])
+        metric = None if self.metric is None else self.metric[rows]
+        return LocalPosterior(self.mean[rows], self.covariance[rows], bent, metric)
+
+
+@dataclass(frozen=True, eq=False)
+class Unprojected:
+    """Single points before they are moved onto the law: N(mean, covariance), the metric to move them in (None without
+    a law), and the variances (n, C) that the data alone leave open."""
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    metric: np.ndarray | None = None
+    open_by_data: np.ndarray | None = None
+
 
 @runtime_checkable
 class KnowsItsBend(Protocol):
-    """A component that tells the local posterior of points."""
+    """A component that tells single points before projection, and the law they are to be moved onto."""
 
-    def local(self, x: np.ndarray, x_law: np.ndarray) -> LocalPosterior:
+    @property
+    def law(self) -> UnitFreeLaw | None:
+        """None: there is nothing to move onto."""
+
+    def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
         """At x (n, D) as the kernels see it, ``x_law`` in the user's units."""
 
 
-def moved_onto_law(
-    law: UnitFreeLaw, mean: np.ndarray, covariance: np.ndarray, metric: np.ndarray, open_by_data: np.ndarray, x: np.ndarray
-) -> LocalPosterior:
-    """Project N(mean, covariance) at each point; ``open_by_data`` (n, C) are variances given the data alone.
+def local_posteriors(components: Sequence[KnowsItsBend], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+    """Local posteriors of components of one law, all moved onto it in one call."""
+    parts = [component.unprojected(x, x_law) for component in components]
+    law = components[0].law
+    if law is None:
+        return [LocalPosterior(part.mean, part.covariance) for part in parts]
+    together = Unprojected(
+        np.concatenate([part.mean for part in parts]),
+        np.concatenate([part.covariance for part in parts]),
+        np.concatenate([part.metric for part in parts if part.metric is not None]),
+        np.concatenate([part.open_by_data for part in parts if part.open_by_data is not None]),
+    )
+    moved = moved_onto_law(law, together, np.tile(x_law, (len(parts), 1)))
+    n = len(x_law)
+    return [moved.at(slice(k * n, (k + 1) * n)) for k in range(len(parts))]
+
+
+def moved_onto_law(law: UnitFreeLaw, free: Unprojected, x: np.ndarray) -> LocalPosterior:
+    """Project each point onto the law at x in the user's units.
 
     Far from the law's neighbourhood its second derivative says nothing: no bend exceeds what the data leave open.
     """
-    projection = project(law, mean, metric, x)
+    assert free.metric is not None and free.open_by_data is not None
+    projection = project(law, free.mean, free.metric, x)
     A = projection.projectors
-    tangent = A @ covariance @ A.transpose(0, 2, 1)
+    tangent = A @ free.covariance @ A.transpose(0, 2, 1)
     if law.is_linear:
         return LocalPosterior(projection.points, tangent)
     curved = bend(law, projection.points, tangent, projection.gain, x)
-    share = np.minimum(1.0, open_by_data / np.maximum(curved.size**2, 1e-300))
+    share = np.minimum(1.0, free.open_by_data / np.maximum(curved.size**2, 1e-300))
     limited = Bend(np.sqrt(share) * curved.shift, share * curved.variance)
-    return LocalPosterior(projection.points, tangent, limited, metric)
+    return LocalPosterior(projection.points, tangent, limited, free.metric)
 
 
 def pointwise_draws(
-    law: UnitFreeLaw, local: LocalPosterior, x: np.ndarray, count: int, generator: np.random.Generator
+    law: UnitFreeLaw, parts: Sequence[LocalPosterior], counts: np.ndarray, x: np.ndarray, generator: np.random.Generator
 ) -> np.ndarray:
-    """(count, n, C) draws of each point on its own, on the law."""
-    assert local.metric is not None
-    values, vectors = np.linalg.eigh(local.covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    noise = generator.standard_normal((count, *local.mean.shape))
-    return projected_draws(law, local.mean + np.einsum("ncd,knd->knc", root, noise), local.metric, x)
+    """(sum of counts, n, C) draws of each point on its own, on the law: ``counts`` of them from each local posterior."""
+    draws, metrics = [], []
+    for part, count in zip(parts, counts, strict=True):
+        assert part.metric is not None
+        values, vectors = np.linalg.eigh(part.covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+        noise = generator.standard_normal((count, *part.mean.shape))
+        draws.append(part.mean + np.einsum("ncd,knd->knc", root, noise))
+        metrics.append(np.tile(part.metric, (count, 1, 1)))
+    start = np.concatenate(draws)
+    return _moved(law, start, np.concatenate(metrics), x)
 
 
 def projected_draws(law: UnitFreeLaw, draws: np.ndarray, metric: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Draws (count, n, C) moved onto the law point by point."""
+    """Draws (count, n, C) moved onto the law point by point, in one metric (n, C, C) for all of them."""
+    return _moved(law, draws, np.tile(metric, (len(draws), 1, 1)), x)
+
+
+def _moved(law: UnitFreeLaw, draws: np.ndarray, metrics: np.ndarray, x: np.ndarray) -> np.ndarray:
     count, n, C = draws.shape
-    everywhere = np.tile(metric, (count, 1, 1)), np.tile(x, (count, 1))
-    return project(law, draws.reshape(count * n, C), *everywhere).points.reshape(count, n, C)
+    return project(law, draws.reshape(count * n, C), metrics, np.tile(x, (count, 1))).points.reshape(count, n, C)

@@ -82,8 +82,13 @@ def _fit_each(
 ) -> Candidates:
     of_data = evidence or (lambda prior: choose_evidence(problem.solver, prior, problem.x, problem.y))
     objectives = tuple(Objective(prior, of_data(prior)) for prior in priors)
-    maxima = tuple(problem.maximise(o, kernel_name(o.prior)) for o in objectives)
-    return Candidates(priors, objectives, maxima)
+    maxima: list[MapEstimate] = []
+    for objective in objectives:
+        # Kernels with the same parameters have their maxima close together.
+        alike = maxima and objectives[0].prior.slices == objective.prior.slices
+        start = [maxima[0].theta] if alike and maxima[0].status == "converged" else None
+        maxima.append(problem.maximise(objective, kernel_name(objective.prior), start))
+    return Candidates(priors, objectives, tuple(maxima))
 
 
 def mix(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,11 +96,11 @@ class FitProblem:
             check_solver_memory(self.solver, result[0], self.x, self.data.y)
         return tuple(result)
 
-    def maximise(self, objective: Objective, what: str) -> MapEstimate:
-        """Maximum a posteriori hyperparameters, announced to the progress display."""
+    def maximise(self, objective: Objective, what: str, starts: Sequence[np.ndarray] | None = None) -> MapEstimate:
+        """Maximum a posteriori hyperparameters, announced to the progress display; ``starts`` None = from the prior."""
         self.progress(f"hyperparameters: {what}")
         restarts = self.restarts if objective.prior.n_parameters <= MANY_PARAMETERS else min(self.restarts, 1)
-        return maximise(objective, restarts, self.random_state)
+        return maximise(objective, restarts, self.random_state, starts=starts)
 
 
 def typical_range(x: np.ndarray, long_series: bool) -> np.ndarray:

@@ -23,7 +23,7 @@ from sumgp.solvers.timeseries import with_rows, with_times
 from sumgp.strategies.base import Fitted
 from sumgp.strategies.feasible import independent_rows
 from sumgp.strategies.law_setup import set_up_law
-from sumgp.strategies.local import LocalPosterior, moved_onto_law
+from sumgp.strategies.local import Unprojected, local_posteriors
 from sumgp.strategies.problem import FitProblem, kernel_name
 from sumgp.strategies.task_rows import RightSides, unit_free_rows
 
@@ -62,18 +62,15 @@ class MarkovComponent:
 
     def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, C) and covariance (n, C, C) at each point."""
-        local = self.local(x, x_law)
+        local = local_posteriors([self], x, x_law)[0]
         return local.mean, local.covariance
 
-    def local(self, x: np.ndarray, x_law: np.ndarray) -> LocalPosterior:
-        """The posterior at each point on its own."""
+    def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
+        """Each point on its own, before it is moved onto the law."""
         mean, covariance = predict(self.posterior, x[:, 0])
         if self.offset is not None:
             mean = mean + self.offset(x_law)
-        if self.law is None:
-            return LocalPosterior(mean, covariance)
-        metric, open_by_data = self._metric(x)
-        return moved_onto_law(self.law, mean, covariance, metric, open_by_data, x_law)
+        return Unprojected(mean, covariance) if self.law is None else Unprojected(mean, covariance, *self._metric(x))
 
     def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
         """(count, n, C) joint draws, each on the law."""
