@@ -1,4 +1,4 @@
-"""Figures of a fit: each output with data, gaps and bands, with and without the law; and how well the law is kept."""
+"""Figures of a fit: each output with data, gaps and bands, with and without the law; the law kept; calibration."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import re
 import numpy as np
 
 from sumgp.report.drawing import Band, Curve, Mark, Panel, Points, figure
+from sumgp.report.fit_calibration import counts, draw_left_out
 from sumgp.report.fit_study import LEVEL, FitStudy
 from sumgp.report.picture import Picture
 from sumgp.report.theme import DARK, LIGHT, Theme
 
 MOST_PANELS = 12
+CALIBRATION = (
+    "Do intervals hold what they state? Share of left-out measurements inside their interval, for intervals that state "
+    "10 to 99 %; on the dashed line both are equal."
+)
 SMALLEST = 1e-17  # drawn in place of an exact zero on the logarithmic axis
 
 
 def fit_pictures(found: FitStudy) -> list[Picture]:
-    """The outputs, and the law where there is one."""
+    """The outputs, the law where there is one, and calibration by leave-out where that is known."""
     over = found.posterior.data.input_names[0]
     shown = "" if len(found.outputs) <= MOST_PANELS else f" The first {MOST_PANELS} of {len(found.outputs)} outputs."
     several = "" if found.posterior.data.n_inputs == 1 else f" There are several inputs; the points are drawn over {over}."
@@ -28,6 +33,8 @@ def fit_pictures(found: FitStudy) -> list[Picture]:
     sketches = [("outputs", outputs, draw_outputs)]
     if found.violation is not None:
         sketches.append(("law", law, draw_law))
+    if counts(found.left_out):
+        sketches.append(("calibration", CALIBRATION, draw_calibration))
     pictures = []
     for name, caption, draw in sketches:
         light = draw(found, LIGHT)
@@ -112,3 +119,8 @@ def draw_law(found: FitStudy, theme: Theme) -> bytes:
     marks.append(Curve(x, own[order], theme.cycle[0], "with the law"))
     panel = Panel(tuple(marks), "|left \u2212 right side|", logarithmic=True)
     return figure([panel], data.input_names[0], theme, 165.0)
+
+
+def draw_calibration(found: FitStudy, theme: Theme) -> bytes:
+    """Observed against stated share of left-out measurements inside their intervals, as SVG."""
+    return draw_left_out(found.left_out, theme)

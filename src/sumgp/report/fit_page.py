@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sumgp.report.fit_calibration import counts, remark
 from sumgp.report.fit_figures import fit_pictures
 from sumgp.report.fit_scores import lengthscales, noise_sds
 from sumgp.report.fit_study import FitStudy
@@ -44,8 +45,10 @@ def render_fit(found: FitStudy, title: str, extra: Sequence[PlainTable] = (), fa
 
 
 def score_tables(found: FitStudy) -> list[PlainTable]:
-    """Outputs, laws and estimated constants."""
+    """Outputs, calibration, laws and estimated constants."""
     tables = [_outputs_table(found)]
+    if counts(found.left_out):
+        tables.append(_calibration_table(found))
     if found.violation is not None:
         tables.append(_law_table(found))
     constants = found.posterior.constants()
@@ -80,6 +83,17 @@ def _outputs_table(found: FitStudy) -> PlainTable:
         rows.append(tuple(row))
     note = "Left-out error: root mean square difference between a measurement and its prediction from all other rows."
     return PlainTable("Outputs", note, tuple(header), tuple(rows), frozenset(best))
+
+
+def _calibration_table(found: FitStudy) -> PlainTable:
+    """How many left-out measurements lie inside their intervals: each output, and all together."""
+    of_all = counts(found.left_out)
+    named = [(name, counts(found.left_out, output=t)) for t, name in enumerate(found.outputs)]
+    if len(named) > 1:
+        named.append(("all outputs", of_all))
+    rows = tuple((name, *(f"{c.inside} of {c.total}" for c in each)) for name, each in named if each)
+    header = ("output", *(f"inside {c.level:.0%}".replace("%", " %") for c in of_all))
+    return PlainTable("Calibration by leave-out", remark(of_all[0].total), header, rows)
 
 
 def _law_table(found: FitStudy) -> PlainTable:

@@ -14,18 +14,21 @@ from sumgp.priors.kernels import lengthscale_mask
 from sumgp.strategies import Transformed
 from sumgp.strategies.law_setup import typical_rows
 
+INTERVAL_95 = 1.959963984540054  # half width in standard deviations
 SMALLEST_GAP = 1e-6  # of the noise: where the posterior knows an entry as well as its measurement does
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Scores of rows predicted from all other rows, hyperparameters as fitted; (T,) each.
+    """Scores of rows predicted from all other rows, hyperparameters as fitted.
 
-    ``rmse`` in the outputs' units; ``inside`` the share of measurements within their 95 % interval.
+    ``rmse`` (T,) in the outputs' units; ``inside`` (T,) the share of measurements within their 95 % interval;
+    ``standardised`` (N, T) residuals over their standard deviation, NaN where nothing was measured.
     """
 
     rmse: np.ndarray
     inside: np.ndarray
+    standardised: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -48,19 +51,21 @@ def leave_one_out(model: ConstrainedGP) -> LeftOut:
     if isinstance(model.strategy_, Transformed):
         # Noise is not Gaussian there, so that the closed form does not hold; refits would take the time of the fit N times.
         unknown = np.full(data.y.shape[1], np.nan)
-        return LeftOut(unknown, unknown)
+        return LeftOut(unknown, unknown, np.full(data.y.shape, np.nan))
     parts = [_component_left_out(c, data, scaling) for c in fitted.components]
     weights = fitted.weights
     residual = np.einsum("k,knt->nt", weights, np.stack([r for r, _ in parts]))
     spread = np.stack([v + (r - residual) ** 2 for r, v in parts])
     sd = np.sqrt(np.einsum("k,knt->nt", weights, spread))
-    with np.errstate(invalid="ignore"):
-        inside = np.abs(residual) <= 1.96 * sd
     measured = data.measured
+    with np.errstate(invalid="ignore"):
+        standardised = np.where(measured, residual / sd, np.nan)
+        inside = np.abs(standardised) <= INTERVAL_95
     counts = np.maximum(measured.sum(axis=0), 1)
     squares = np.where(measured, residual, 0.0) ** 2
-    rmse = np.where(measured.any(axis=0), np.sqrt(squares.sum(axis=0) / counts), np.nan)
-    return LeftOut(rmse * scaling.y_scale, np.where(measured.any(axis=0), (inside & measured).sum(axis=0) / counts, np.nan))
+    any_measured = measured.any(axis=0)
+    rmse = np.where(any_measured, np.sqrt(squares.sum(axis=0) / counts), np.nan)
+    return LeftOut(rmse * scaling.y_scale, np.where(any_measured, inside.sum(axis=0) / counts, np.nan), standardised)
 
 
 def _component_left_out(component: Any, data: Data, scaling: Scaling) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ from sumgp.constraints import explain_law
 from sumgp.errors import SumGPError, SumGPWarning
 from sumgp.estimator import ConstrainedGP
 from sumgp.prediction import Posterior
+from sumgp.report.fit_calibration import counts
 from sumgp.report.fit_scores import LeftOut, Violation, law_violation, leave_one_out, lengthscales, noise_sds
 from sumgp.solvers.choice import Markov
 
@@ -119,6 +120,9 @@ def as_numbers(found: FitStudy) -> dict[str, Any]:
         "lengthscale": lengthscales(found.model),
         "left_out_rmse": found.left_out.rmse,
         "left_out_inside_95": found.left_out.inside,
+        "left_out_coverage": [
+            {"level": c.level, "inside": c.inside, "measurements": c.total} for c in counts(found.left_out)
+        ],
         "warnings": list(found.warnings),
     }
     if found.plain_left_out is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sumgp.report.fit_calibration import CLEAR, FEW, counts, sentence
 from sumgp.report.fit_scores import lengthscales, noise_sds
 from sumgp.report.fit_study import FitStudy
 
@@ -27,7 +28,8 @@ class Advice:
 
 def advice(found: FitStudy) -> list[Advice]:
     """All findings, those that ask for something first."""
-    every = [*_warned(found), *_status(found), *_law(found), *_prior(found), *_intervals(found), *_beyond(found)]
+    every = [*_warned(found), *_status(found), *_law(found), *_prior(found), *_calibration(found), *_intervals(found)]
+    every += _beyond(found)
     return sorted(every, key=lambda entry: entry.good)
 
 
@@ -105,6 +107,27 @@ def _prior(found: FitStudy) -> Iterator[Advice]:
             "Look for outliers; try another kernel (--kernel matern52 for rougher curves); check that the law's constants "
             "are right.",
         )
+
+
+def _calibration(found: FitStudy) -> Iterator[Advice]:
+    """Counts of left-out measurements against those that right intervals would usually show."""
+    found_counts = counts(found.left_out)
+    if not found_counts:
+        return
+    widest = found_counts[-1]
+    few = f" With {widest.total} measurements that shows only large faults." if widest.total < FEW else ""
+    low = [c for c in found_counts if c.inside < c.usual(CLEAR)[0]]
+    if low:
+        yield Advice(
+            False,
+            f"{sentence(low[-1])}, fewer than the {low[-1].usual(CLEAR)[0]} that right intervals would hold: these "
+            "intervals are too narrow.",
+            "Average over hyperparameters (leave out --plug-in), look for outliers, or try another kernel.",
+        )
+    elif found_counts[0].inside > found_counts[0].usual(CLEAR)[1]:
+        yield Advice(True, f"{sentence(found_counts[0])}: the intervals are wider than they need be.{few}")
+    else:
+        yield Advice(True, f"{sentence(widest)}, as right intervals would have it.{few}")
 
 
 def _intervals(found: FitStudy) -> Iterator[Advice]:
