@@ -157,6 +157,16 @@ class Posterior:
 
     def quantile(self, probability: float) -> np.ndarray:
         """(n, T) quantiles of the mixture's marginals."""
+        if probability not in self._quantiles:
+            self._quantiles[probability] = self._quantile(probability)
+        return self._quantiles[probability].copy()
+
+    @cached_property
+    def _quantiles(self) -> dict[float, np.ndarray]:
+        """Those asked before: tables, figures and scores ask for the same again."""
+        return {}
+
+    def _quantile(self, probability: float) -> np.ndarray:
         if self._skewed is not None:
             spread = np.maximum(self.std / self.scaling.y_scale, 1e-12)
             return self.scaling.restore(self._skewed.quantile(probability, self._centre[:, : self._n_outputs], spread))
@@ -170,7 +180,18 @@ class Posterior:
         """(n, T) probability of an output below ``values``."""
         if self._skewed is not None:
             return self._skewed.cdf(self.scaling.outputs(np.asarray(values, dtype=float)))
-        return self._marginals.mixture.cdf(self.scaling.outputs(np.asarray(values, dtype=float)))
+        unit_free = self.scaling.outputs(np.asarray(values, dtype=float))
+        result, bent = self._marginals.mixture.cdf(unit_free), self._marginals.bent
+        if bent.any():
+            result[bent] = np.mean(self._bent_draws <= unit_free[bent], axis=0)
+        return result
+
+    def gaussian_mixture(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Weights (K,), means and standard deviations (K, n, T) of the marginals; None for transformed outputs."""
+        if self._skewed is not None:
+            return None
+        mixture, scaling = self._marginals.mixture, self.scaling
+        return mixture.weights, scaling.restore(mixture.means), mixture.sds * scaling.y_scale
 
     def log_density(self, values: np.ndarray) -> np.ndarray:
         """(n, T) log densities of the marginals at ``values``, in the user's units."""
