@@ -221,6 +221,16 @@ def choose_scaling(data: Data, groups: Sequence[Sequence[int]], unit_inputs: boo
     return Scaling(middle, x_scale, y_shift, y_scale)
 
 
+def merged_groups(sets: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Disjoint groups of names: sets that share one are one group."""
+    groups: list[list[str]] = []
+    for names in sets:
+        touching = [group for group in groups if set(group) & set(names)]
+        groups = [group for group in groups if group not in touching]
+        groups.append(list(dict.fromkeys(name for group in [*touching, names] for name in group)))
+    return [group for group in groups if len(group) > 1]
+
+
 def output_groups(groups: Sequence[Sequence[str | int]] | None, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     """Partition of the outputs: the named groups, and each remaining output on its own."""
     seen: set[int] = set()

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadra
 from threadpoolctl import threadpool_limits
 
 from sumgp.constraints import AllOf, Constraint, FormulaConstraint, Law, SumLaw
-from sumgp.data import Data, Scaling, choose_scaling, is_frame, output_groups, read_inputs, read_outputs
+from sumgp.data import Data, Scaling, choose_scaling, is_frame, merged_groups, output_groups, read_inputs, read_outputs
 from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.prediction import Posterior
 from sumgp.priors import read_noise
@@ -82,7 +82,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
     strategy : None = chosen from the law; Conditioned(), Linearized(), Projected(), Transformed(), Unconstrained().
     solver : None = chosen from data and kernel; Dense(), Kronecker(), Markov().
     uncertainty : "integrated" (hyperparameters averaged over) or "plug-in".
-    groups : lists of outputs that share one scale and noise (coordinates).
+    groups : lists of outputs that share one scale and noise (coordinates); None = those in one norm(...) of a formula,
+        and each other output on its own.
     rank : rank of B in the task covariance B B^T + diag(v); None = full.
     restarts : further starts of the hyperparameter search.
     random_state : seed; the same seed gives the same numbers.
@@ -149,7 +150,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             raise DataError(worded("Y", "at least one measured value", "only NaN", "check how missing values were read"))
         law = self._bind(output_names, input_names)
         data = Data(x, y, input_names, output_names, extra)
-        groups = output_groups(self.groups, output_names)
+        groups = output_groups(self._groups(output_names, input_names), output_names)
         stationary = self.kernel is None or _all_stationary(self.kernel)
         scaling = choose_scaling(data, groups, unit_inputs=self.kernel is None)
         if not stationary:
@@ -211,6 +212,13 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             return self.constraint.extra_columns
         named = [v for v in (self.constants or {}).values() if isinstance(v, str) and v != "unknown"]
         return tuple(dict.fromkeys(named))
+
+    def _groups(self, outputs: tuple[str, ...], inputs: tuple[str, ...]) -> Sequence[Sequence[str | int]]:
+        """The user's groups, or the outputs that the law tells to be in one unit."""
+        constraint = as_constraint(self.constraint, self.constants)
+        if self.groups is not None or constraint is None or isinstance(constraint, Law):
+            return self.groups or ()
+        return merged_groups(constraint.in_one_unit(outputs, inputs))
 
     def _bind(self, outputs: tuple[str, ...], inputs: tuple[str, ...]) -> Law | None:
         constraint = as_constraint(self.constraint, self.constants)

@@ -45,7 +45,8 @@ def cholesky_inverse(factor: np.ndarray) -> np.ndarray:
         raise NumericalError("the inverse of a covariance matrix failed; allow more noise or choose a rougher kernel")
     # dpotri fills the lower triangle and leaves the factor's zeros above it: the other half is its mirror image.
     full = inverse + inverse.T
-    full[np.diag_indices_from(full)] *= 0.5
+    diagonal = np.einsum("ii->i", full)  # a view
+    diagonal *= 0.5
     return full
 
 

@@ -20,7 +20,7 @@ class HeldProblem(FitProblem):
 
     theta: Any = None
 
-    def maximise(self, objective: Objective, what: str) -> MapEstimate:
+    def maximise(self, objective: Objective, what: str, starts: object = None) -> MapEstimate:
         theta = objective.prior.start() if self.theta is None else self.theta
         value = objective(theta)[0]
         return MapEstimate(theta, value, "converged", (Attempt(theta, value, 0, "converged"),))

@@ -25,3 +25,7 @@ class Constraint(ABC):
     @abstractmethod
     def bind(self, outputs: Sequence[str], inputs: Sequence[str]) -> Law:
         """Return the law for these output and input names, or raise ConstraintError."""
+
+    def in_one_unit(self, outputs: Sequence[str], inputs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Sets of outputs that the law tells to be in one unit, such as the coordinates of a length; they may overlap."""
+        return ()

@@ -21,6 +21,9 @@ class AllOf(Constraint):
     def bind(self, outputs: Sequence[str], inputs: Sequence[str]) -> Law:
         return combine([constraint.bind(outputs, inputs) for constraint in self.constraints])
 
+    def in_one_unit(self, outputs: Sequence[str], inputs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        return tuple(alike for constraint in self.constraints for alike in constraint.in_one_unit(outputs, inputs))
+
 
 def combine(laws: Sequence[Law]) -> Law:
     """Stack laws; unknown constants of the same name are one constant, extra columns are shared by name.

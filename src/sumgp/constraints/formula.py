@@ -8,7 +8,7 @@ from sumgp.constraints.base import Constraint
 from sumgp.constraints.formula_names import BUILT_IN, UNKNOWN, Constant, read_constants, read_names
 from sumgp.constraints.formula_plain import plain_law
 from sumgp.constraints.formula_syntax import parse_equation, split_laws
-from sumgp.constraints.formula_tree import mentioned
+from sumgp.constraints.formula_tree import Name, calls, mentioned
 from sumgp.constraints.law import Law, SumLaw
 from sumgp.errors import ConstraintError, worded
 
@@ -56,6 +56,16 @@ class FormulaConstraint(Constraint):
         from sumgp.constraints.formula_laws import build_law
 
         return build_law(self._equations, names)
+
+    def in_one_unit(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> tuple[tuple[str, ...], ...]:
+        """The coordinates in each norm(...) of the formula."""
+        names = read_names(outputs, inputs, self.constants)
+        found = []
+        for call in (call for e in self._equations for side in (e.left, e.right) for call in calls(side, "norm")):
+            points = [argument.name for argument in call.arguments if isinstance(argument, Name)]
+            coordinates = names.coordinates(points) or []
+            found.append(tuple(name for point in coordinates for name in point if name in names.outputs))
+        return tuple(found)
 
     def __str__(self) -> str:
         """How the laws are understood if every name that is no constant is an output."""

@@ -77,6 +77,12 @@ def mentioned(node: Node) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for child in _children(node) for name in mentioned(child)))
 
 
+def calls(node: Node, function: str) -> tuple[Call, ...]:
+    """All calls of a function in a syntax tree."""
+    own = (node,) if isinstance(node, Call) and node.function == function else ()
+    return own + tuple(call for child in _children(node) for call in calls(child, function))
+
+
 def _children(node: Node) -> tuple[Node, ...]:
     match node:
         case Sum():

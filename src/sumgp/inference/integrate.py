@@ -26,7 +26,7 @@ TAIL = 8.0
 FEWEST = 8  # scored draws of a candidate that a regression needs
 POOL = 8  # draws in the pool for each that is picked in a round
 EDGE = 2.0  # standard deviations within which the regression is trusted
-NEGLIGIBLE = 2e-3  # components of smaller weight are dropped
+NEGLIGIBLE = 0.1  # components of less than this share of the mean weight are dropped
 
 LogScore = Callable[[int, np.ndarray], float]
 
@@ -113,8 +113,9 @@ def integrate(
     log_weights = pool.log_weights[used] + scores[used] + np.log(counts[used]) - np.log(expected[used])
     weights, temperature = tempered(log_weights)
     draws = [Draw(int(pool.owners[i]), pool.thetas[i], float(w)) for i, w in zip(used, weights, strict=True)]
-    total = sum(d.weight for d in draws if d.weight > NEGLIGIBLE)
-    kept = tuple(Draw(d.candidate, d.theta, d.weight / total) for d in draws if d.weight > NEGLIGIBLE)
+    least = NEGLIGIBLE / len(draws)
+    total = sum(d.weight for d in draws if d.weight > least)
+    kept = tuple(Draw(d.candidate, d.theta, d.weight / total) for d in draws if d.weight > least)
     shares = tuple(float(np.sum(weights[pool.owners[used] == k])) for k in range(len(objectives)))
     return Integration(kept, float(1.0 / np.sum(weights**2)), temperature, shares)
 

@@ -19,6 +19,10 @@ LEVELS = (1.0, 0.1, 0.01, 1e-3)
 REPEATED = 1e-11  # a linear row with less variance than this share of its own, given the others, repeats them
 ROUND_OFF = 1e-13
 INNER_STEPS = 12
+LAST_STEPS = 60  # where the solution is wanted to round-off
+ROUGH = 3e-2  # steps below this many posterior sds end a level
+ENOUGH = 1e-5  # and the last one of a solution that is averaged with others
+FULL = 1e-10  # and of one that stands alone
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,12 @@ def solve_law(
     P: np.ndarray,
     start: np.ndarray | None = None,
     levels: Sequence[float] = LEVELS,
+    tolerance: float = ENOUGH,
 ) -> LawSolution:
-    """Condition f ~ N(m, P), m (n, C), P (nC, nC) point by point, on the law at x (n, D)."""
+    """Condition f ~ N(m, P), m (n, C), P (nC, nC) point by point, on the law at x (n, D).
+
+    ``tolerance`` is the last step's size in posterior standard deviations.
+    """
     n, C = m.shape
     problem = _Problem(law, x, m, np.ascontiguousarray(P.reshape(n * C, n, C).transpose(1, 0, 2)))
     J = law.jacobian(m, x)
@@ -72,19 +80,21 @@ def solve_law(
     typical = float(np.sqrt(np.mean(sizes**2))) or 1.0
     sizes = np.maximum(sizes, 1e-2 * typical)
     f, q = m if start is None else start, np.zeros_like(m)
-    steps = 0
+    steps, most = 0, 0
     # A start that was found with a soft law needs no soft levels again.
     levels = levels if start is None else levels[-2:]
     for level in levels:
         variances = (level * sizes) ** 2 + floor
         warm = start is not None and level == levels[0]
-        f, q, last, used = _anneal(problem, f, q, variances, precise=level == levels[-1], warm=warm)
-        steps += used
+        limit = LAST_STEPS if level == levels[-1] and tolerance < ENOUGH else INNER_STEPS
+        wanted = tolerance if level == levels[-1] else ROUGH
+        f, q, last, used = _anneal(problem, f, q, variances, wanted, warm=warm, most_steps=limit)
+        steps, most = steps + used, most + limit
     J, w, factor = last
     misfit = float(np.sum(q * (f - m)))
     left = np.abs(law.residual(f, x)).ravel() / (levels[-1] * sizes)
     status = "converged"
-    if steps >= INNER_STEPS * len(levels):
+    if steps >= most:
         status = "step limit"
     if not np.all(np.isfinite(f)) or float(np.max(left, initial=0.0)) > 100.0:
         worst = int(np.argmax(np.where(np.isfinite(left), left, np.inf))) // law.n_rows
@@ -131,23 +141,28 @@ def law_evidence(
     n, C = m.shape
     problem = _Problem(law, x, m, np.ascontiguousarray(P.reshape(n * C, n, C).transpose(1, 0, 2)))
     variances = law_sd**2
-    f, q, (_, _, factor), _ = _anneal(problem, m, np.zeros_like(m), variances, precise=False, warm=False)
+    f, q, (_, _, factor), _ = _anneal(problem, m, np.zeros_like(m), variances, ROUGH, warm=False)
     merit = _merit(q, f - m, law.residual(f, x), variances)
     return -merit - float(np.sum(np.log(np.diagonal(factor)) - np.log(law_sd))), f
 
 
 def _anneal(
-    problem: _Problem, f: np.ndarray, q: np.ndarray, variances: np.ndarray, precise: bool, warm: bool
+    problem: _Problem,
+    f: np.ndarray,
+    q: np.ndarray,
+    variances: np.ndarray,
+    tolerance: float,
+    warm: bool,
+    most_steps: int = INNER_STEPS,
 ) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], int]:
     """Gauss-Newton at one law variance until the steps are small against the posterior sd."""
     law, x, m = problem.law, problem.x, problem.m
     n, C = m.shape
     g = law.residual(f, x)
     merit = np.inf if warm else _merit(q, f - m, g, variances)
-    tolerance = 1e-5 if precise else 3e-2
     sd = np.sqrt(np.maximum(np.einsum("iicc->ic", problem.by_point.reshape(n, n, C, C)), 1e-300))
     steps = 0
-    while steps < INNER_STEPS:
+    while steps < most_steps:
         steps += 1
         J = law.jacobian(f, x)
         PJ = problem.times(J)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,10 +50,19 @@ class NoiseModel:
         """(T,) variances where they are unknown, (N, T) where they were given."""
         if self.known is not None:
             return self.known
-        result = np.empty(len(self.reference))
-        for value, group in zip(parameters, self.groups, strict=True):
-            result[list(group)] = np.exp(2.0 * value)
-        return result * self.reference**2 + SMALLEST**2
+        return np.exp(2.0 * parameters)[self._group_of] * self._squared + SMALLEST**2
+
+    @cached_property
+    def _group_of(self) -> np.ndarray:
+        """(T,) position of each output's group."""
+        positions = np.empty(len(self.reference), dtype=int)
+        for position, group in enumerate(self.groups):
+            positions[list(group)] = position
+        return positions
+
+    @cached_property
+    def _squared(self) -> np.ndarray:
+        return self.reference**2
 
     def typical(self, parameters: np.ndarray) -> np.ndarray:
         """(T,) variances for a new measurement: the mean over the rows where each row has its own."""
@@ -64,7 +74,7 @@ class NoiseModel:
         if self.known is not None:
             return np.zeros(0)
         variance = self.variances(parameters) - SMALLEST**2
-        return np.array([2.0 * np.sum(gradient[list(g)] * variance[list(g)]) for g in self.groups])
+        return 2.0 * np.bincount(self._group_of, gradient * variance, len(self.groups))
 
 
 def read_noise(noise: Any, y_scale: np.ndarray, groups: Sequence[Sequence[int]], n_rows: int) -> NoiseModel:

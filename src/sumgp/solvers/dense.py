@@ -71,7 +71,7 @@ class DenseEvidence:
         gradient = np.empty(prior.n_parameters)
         for r, ((K, dK), Sigma, (ks, ts)) in enumerate(zip(evaluated, used, prior.slices, strict=True)):
             G_K = _against_tasks(Sigma, blocks)
-            gradient[ks] = np.tensordot(dK, G_K, axes=([1, 2], [0, 1]))
+            gradient[ks] = np.einsum("pij,ij->p", dK, G_K)
             shift = prior.mean_variance if prior.mean_shape == "task" and r == 0 else 0.0
             G_S = _against_points(blocks, K + shift)
             if conditioning is not None:
@@ -127,7 +127,7 @@ def _against_tasks(Sigma: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """sum_tu Sigma_tu G_tiuj (N, N); block by block where a copy of all blocks would cost more than the loop."""
     T, N = blocks.shape[:2]
     if N < LARGE_BLOCKS:
-        return np.tensordot(Sigma, blocks, axes=([0, 1], [0, 2]))
+        return np.einsum("tu,tiuj->ij", Sigma, blocks)
     total = np.zeros((N, N))
     for t in range(T):
         for u in range(T):
@@ -139,7 +139,7 @@ def _against_points(blocks: np.ndarray, K: np.ndarray) -> np.ndarray:
     """sum_ij G_tiuj K_ij (T, T)."""
     T, N = blocks.shape[:2]
     if N < LARGE_BLOCKS:
-        return np.tensordot(blocks, K, axes=([1, 3], [0, 1]))
+        return np.einsum("tiuj,ij->tu", blocks, K)
     return np.array([[np.einsum("ij,ij->", blocks[t, :, u, :], K) for u in range(T)] for t in range(T)])
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sumgp.inference.law_solve import LawSolution, law_evidence, solve_law, solve_linear_law
+from sumgp.inference.law_solve import ENOUGH, FULL, LawSolution, law_evidence, solve_law, solve_linear_law
 from sumgp.linalg import cholesky, solve_cholesky
 from sumgp.priors.kernels import lengthscale_mask
 from sumgp.priors.multitask import MultitaskPrior
@@ -89,7 +89,9 @@ class LawEngine:
         """The law's most probable values at its points."""
         if self.exact:
             return solve_linear_law(self.setup.law, self.setup.x_law, state.mean, state.covariance(taper, self.setup.x))
-        return solve_law(self.setup.law, self.setup.x_law, state.mean, state.covariance(taper, self.setup.x), start)
+        tolerance = FULL if self.problem.uncertainty == "plug-in" else ENOUGH
+        covariance = state.covariance(taper, self.setup.x)
+        return solve_law(self.setup.law, self.setup.x_law, state.mean, covariance, start, tolerance=tolerance)
 
     def taper(self, prior: MultitaskPrior, theta: np.ndarray, length: float | None) -> Taper | None:
         """A taper whose unit is the prior's shortest lengthscale along each input."""
