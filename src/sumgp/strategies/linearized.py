@@ -20,6 +20,7 @@ from sumgp.strategies.time_series import fit_time_series
 
 TAPERS = (None, 8.0, 2.0, 0.5, 0.0)
 POINTS_PER_LENGTHSCALE = 5.0
+EQUAL = 1e-6  # difference of log densities
 HOPELESS = -1e6  # score of hyperparameters under which the law cannot be imposed
 
 
@@ -86,7 +87,9 @@ class Linearized(Strategy):
             values[str(length)] = leave_one_out(problem, component, prior) + training_law_evidence(
                 problem, engine, state, taper
             )
-        chosen = TAPERS[int(np.argmax(list(values.values())))]
+        scores = list(values.values())
+        # Scores that differ by round-off only are equal: then the law may speak furthest.
+        chosen = TAPERS[next(i for i, value in enumerate(scores) if value >= max(scores) - EQUAL)]
         return chosen, {
             "taper": chosen,
             "taper_scores": values,
