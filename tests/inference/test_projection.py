@@ -115,3 +115,12 @@ def test_a_failed_step_towards_the_nearest_point_does_not_end_the_search() -> No
     law = bound(FunctionConstraint(circle), 2)
     result = project(law, np.array([[1.02, 0.35]]), np.diag([1e-4, 5.0])[None], np.zeros((1, 1)))
     assert result.unmet[0] < 1e-14
+
+
+def test_a_kink_that_no_step_of_all_columns_passes() -> None:
+    """|a| + b = -1 from above: a is free and b hardly, but only b can meet the law."""
+    law = bound(FunctionConstraint(lambda f, x: np.abs(f[:, :1]) + f[:, 1:] + 1.0), 2)
+    start = np.array([[0.1, 5.0], [-0.01, 0.3], [0.0, -0.5]])
+    metric = np.broadcast_to(np.diag([1.0, 1e-8]), (3, 2, 2))
+    found = project(law, start, metric, np.zeros((3, 1)))
+    np.testing.assert_allclose(np.abs(found.points[:, 0]) + found.points[:, 1], -1.0, atol=1e-9)

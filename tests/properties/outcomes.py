@@ -63,8 +63,8 @@ def assert_alike(first: np.ndarray | None, second: np.ndarray | None, share: flo
         assert worst <= share, f"differ by {worst:.1e} of the standard deviation"
 
 
-# Linear laws are solved in one step. The iteration for others stops at steps of 1e-10 of a standard deviation, but round-off is
-# magnified by how much tighter the law is than the data; shifted inputs lose digits of their own.
+# Linear laws are solved in one step. The iteration for others stops at steps of 1e-10 of a standard deviation, but round-off
+# is magnified by how much tighter the law is than the data; shifted inputs lose digits of their own.
 SAME_BY_KIND = {"none": 1e-8, "linear": 1e-8, "sum": 1e-4, "squares": 1e-6, "lengths": 1e-6}
 SAME_AFTER_A_NEW_FIT = 0.02
 

@@ -12,6 +12,7 @@ RANK_TOLERANCE = 1e-12
 ROUND_OFF = 1e-14
 NEAREST_STEPS = 4
 HARD_STEPS = 12
+UNMET = 1e-10  # scaled residual
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,30 @@ def project(law: UnitFreeLaw, start: np.ndarray, metric: np.ndarray, x: np.ndarr
         size = np.max(np.abs(g[live]), axis=1)
         # A step towards the nearest point may fail where a plain Newton step still comes closer to the law.
         live = live[(size > 1e-15) & (gained | nearest | (step < HARD_STEPS))]
+    _move_single_columns(law, f, start, metric, x, g)
     J = law.jacobian(f, x)
     MJ, inverse = _weights(J, metric)
     gain = MJ @ inverse
     return Projection(f, np.eye(f.shape[1]) - gain @ J, gain, np.max(np.abs(g), axis=1))
+
+
+def _move_single_columns(
+    law: UnitFreeLaw, f: np.ndarray, start: np.ndarray, metric: np.ndarray, x: np.ndarray, g: np.ndarray
+) -> None:
+    """Points that are still off the law, in place: one column at a time, the freest first.
+
+    At a kink (an absolute value at zero) steps of all columns together go back and forth across it; another column may
+    still meet the law alone.
+    """
+    left = np.flatnonzero(np.max(np.abs(g), axis=1) > UNMET)
+    for column in np.argsort(-np.einsum("ncc->nc", metric[left]).sum(axis=0)) if len(left) else ():
+        alone = np.zeros_like(metric)
+        alone[:, column, column] = metric[:, column, column]
+        for _ in range(HARD_STEPS):
+            _step(law, f, start, alone, x, g, left, False)
+        left = left[np.max(np.abs(g[left]), axis=1) > UNMET]
+        if not len(left):
+            break
 
 
 def _rounded(metric: np.ndarray) -> np.ndarray:
