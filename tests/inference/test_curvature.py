@@ -10,6 +10,7 @@ from sumgp.constraints import FunctionConstraint
 from sumgp.inference.curvature import bend
 from sumgp.inference.projection import project
 from sumgp.inference.unitfree import UnitFreeLaw
+from sumgp.strategies.local import Unprojected, moved_onto_law
 
 RADIUS = 1.5
 
@@ -96,3 +97,14 @@ def test_a_new_measurement_is_wider_than_the_curve(strategy: object) -> None:
     posterior = gp.posterior(t)
     curve, measured = posterior.interval(), posterior.observed().interval()
     assert np.all(measured[1] - measured[0] > curve[1] - curve[0])
+
+
+def test_a_bend_beyond_all_numbers_is_what_the_data_leave_open() -> None:
+    """exp(a) + b = 2 with an a that is hardly known: a standard deviation away the exponential overflows."""
+    steep = law(lambda f, x: np.exp(f[:, :1]) + f[:, 1:] - 2.0, 2)
+    covariance = np.array([[[1e6, -1e6], [-1e6, 1e6]]])
+    free = Unprojected(np.array([[0.0, 1.0]]), covariance, covariance + np.eye(2), np.full((1, 2), 1e6))
+    found = moved_onto_law(steep, free, np.zeros((1, 1)))
+    assert found.bend is not None
+    np.testing.assert_array_equal(found.bend.shift, 0.0)
+    np.testing.assert_array_equal(found.bend.variance, 1e6)

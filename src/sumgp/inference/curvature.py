@@ -21,7 +21,7 @@ NEGLIGIBLE = 1e-10  # directions of the tangent with a smaller share of the vari
 
 @dataclass(frozen=True)
 class Bend:
-    """Mean (n, C) and variance (n, C) of c at each point."""
+    """Mean (n, C) and variance (n, C) of c at each point; infinite where the law's slopes are beyond all numbers."""
 
     shift: np.ndarray
     variance: np.ndarray
@@ -49,8 +49,9 @@ def bend(law: UnitFreeLaw, points: np.ndarray, covariance: np.ndarray, gain: np.
     J = law.jacobian(both, np.tile(x, (2 * len(roots), 1))).reshape(2, len(roots), n, law.n_rows, C)
     L = np.stack(roots)
     H = np.einsum("anrc,bnc->nrab", 0.5 * (J[0] - J[1]), L)
-    H = np.where(np.isfinite(H), 0.5 * (H + H.transpose(0, 1, 3, 2)), 0.0)
+    beyond = ~np.all(np.isfinite(H), axis=(1, 2, 3))
+    H = np.where(beyond[:, None, None, None], 0.0, 0.5 * (H + H.transpose(0, 1, 3, 2)))
     shift = -0.5 * np.einsum("ncr,nraa->nc", gain, H)
     together = np.einsum("nrab,nsab->nrs", H, H)
     variance = 0.5 * np.einsum("ncr,nrs,ncs->nc", gain, together, gain)
-    return Bend(shift, np.maximum(variance, 0.0))
+    return Bend(shift, np.where(beyond[:, None], np.inf, np.maximum(variance, 0.0)))

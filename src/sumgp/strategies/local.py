@@ -80,9 +80,15 @@ def moved_onto_law(law: UnitFreeLaw, free: Unprojected, x: np.ndarray) -> LocalP
     tangent = A @ free.covariance @ A.transpose(0, 2, 1)
     if law.is_linear:
         return LocalPosterior(projection.points, tangent)
-    curved = bend(law, projection.points, tangent, projection.gain, x)
-    share = np.minimum(1.0, free.open_by_data / np.maximum(curved.size**2, 1e-300))
-    limited = Bend(np.sqrt(share) * curved.shift, share * curved.variance)
+    with np.errstate(over="ignore", invalid="ignore"):
+        curved = bend(law, projection.points, tangent, projection.gain, x)
+        size = curved.size**2
+        share = np.minimum(1.0, free.open_by_data / np.maximum(size, 1e-300))
+        # An exponential a standard deviation away may be beyond all numbers.
+        limited = Bend(
+            np.where(np.isfinite(size), np.sqrt(share) * curved.shift, 0.0),
+            np.where(np.isfinite(size), share * curved.variance, free.open_by_data),
+        )
     return LocalPosterior(projection.points, tangent, limited, free.metric)
 
 
