@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 BLOCK = 256  # points per block: bounds memory whatever the number of asked points
 LARGEST_JOINT = 6000  # points times outputs of a joint covariance (0.3 GB)
 BENT = 0.1  # share of an output's variance due to the law's curvature above which intervals are those of draws
-BENT_DRAWS = 15_000  # draws times points, at most
+BENT_DRAWS = 15_000  # draws times points, at most (200 of each point at least)
+MOST_BENT = 1000  # points; with more of them intervals are Gaussian, bend included, so that memory stays bounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +83,12 @@ class Posterior:
             np.concatenate([p.mixture.sds for p in parts], axis=1),
             self.fitted.weights,
         )
+        bent = np.concatenate([p.bent for p in parts])
         return _Marginals(
             mixture,
             np.concatenate([p.centre for p in parts]),
             np.concatenate([p.covariance for p in parts]),
-            np.concatenate([p.bent for p in parts]),
+            bent if bent.sum() <= MOST_BENT else np.zeros_like(bent),
         )
 
     def _block_marginals(self, x: np.ndarray) -> _Marginals:
