@@ -129,8 +129,7 @@ def _step(
     pending = np.arange(len(live))
     gained = np.zeros(len(live), dtype=bool)
     length = 1.0
-    # From where the law is almost flat a Newton step is far too long, and the way back is to be found all the same.
-    for _ in range(8 if nearest else 30):
+    for _ in range(8):
         rows = live[pending]
         trial = f[rows] + length * direction[pending]
         value = law.residual(trial, x[rows])
