@@ -148,9 +148,10 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         y, output_names = read_outputs(Y, self.outputs, len(x))
         if not np.any(~np.isnan(y)):
             raise DataError(worded("Y", "at least one measured value", "only NaN", "check how missing values were read"))
-        law = self._bind(output_names, input_names)
+        constraint = as_constraint(self.constraint, self.constants)
+        law = _bound(constraint, output_names, input_names)
         data = Data(x, y, input_names, output_names, extra)
-        groups = output_groups(self._groups(output_names, input_names), output_names)
+        groups = output_groups(self._groups(constraint, output_names, input_names), output_names)
         stationary = self.kernel is None or _all_stationary(self.kernel)
         scaling = choose_scaling(data, groups, unit_inputs=self.kernel is None)
         if not stationary:
@@ -213,28 +214,13 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         named = [v for v in (self.constants or {}).values() if isinstance(v, str) and v != "unknown"]
         return tuple(dict.fromkeys(named))
 
-    def _groups(self, outputs: tuple[str, ...], inputs: tuple[str, ...]) -> Sequence[Sequence[str | int]]:
+    def _groups(
+        self, constraint: Constraint | Law | None, outputs: tuple[str, ...], inputs: tuple[str, ...]
+    ) -> Sequence[Sequence[str | int]]:
         """The user's groups, or the outputs that the law tells to be in one unit."""
-        constraint = as_constraint(self.constraint, self.constants)
-        if self.groups is not None or constraint is None or isinstance(constraint, Law):
+        if self.groups is not None or not isinstance(constraint, Constraint):
             return self.groups or ()
         return merged_groups(constraint.in_one_unit(outputs, inputs))
-
-    def _bind(self, outputs: tuple[str, ...], inputs: tuple[str, ...]) -> Law | None:
-        constraint = as_constraint(self.constraint, self.constants)
-        if constraint is None:
-            return None
-        law = constraint if isinstance(constraint, Law) else constraint.bind(outputs, inputs)
-        if law.outputs != outputs:
-            raise ConstraintError(
-                worded(
-                    "constraint",
-                    f"a law for the outputs {list(outputs)}",
-                    f"one for {list(law.outputs)}",
-                    "bind it to these",
-                )
-            )
-        return law
 
     def posterior(self, X: Any) -> Posterior:
         """Posterior of all outputs at X, given data and law."""
@@ -289,6 +275,20 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         tags.regressor_tags.poor_score = True
         tags.input_tags.allow_nan = False
         return tags
+
+
+def _bound(constraint: Constraint | Law | None, outputs: tuple[str, ...], inputs: tuple[str, ...]) -> Law | None:
+    """The law for these outputs and inputs."""
+    if constraint is None:
+        return None
+    law = constraint if isinstance(constraint, Law) else constraint.bind(outputs, inputs)
+    if law.outputs != outputs:
+        raise ConstraintError(
+            worded(
+                "constraint", f"a law for the outputs {list(outputs)}", f"one for {list(law.outputs)}", "bind it to these"
+            )
+        )
+    return law
 
 
 def as_constraint(constraint: Any, constants: Mapping[str, Any] | None) -> Constraint | Law | None:

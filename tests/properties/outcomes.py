@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,14 @@ def assert_alike(first: np.ndarray | None, second: np.ndarray | None, share: flo
     if first is not None and second is not None:
         worst = np.max(np.abs(first - second) / scale)
         assert worst <= share, f"differ by {worst:.1e} of the standard deviation"
+
+
+def assert_same(problem: Problem, posed: Problem, fit: Fit, share: float, outputs: Sequence[int] | None = None) -> None:
+    """The same problem posed in another way gives the same numbers; ``outputs`` is the order of the other's outputs."""
+    first = numbers(problem, fit)
+    if first is not None and outputs is not None:
+        first = first[:, :, list(outputs)]
+    assert_alike(first, numbers(posed, fit), share, reference(first))
 
 
 # Linear laws are solved in one step. The iteration for others stops at steps of 1e-10 of a standard deviation, but round-off

@@ -10,20 +10,12 @@ from properties.drawn import LAWS, examples, powers_of_two, problems, well_deter
 from properties.outcomes import (
     SAME_AFTER_A_NEW_FIT,
     SAME_BY_KIND,
-    Fit,
     anew,
-    assert_alike,
+    assert_same,
     held,
-    numbers,
-    reference,
     tells_its_units,
 )
 from properties.problems import Problem
-
-
-def compare(problem: Problem, posed: Problem, fit: Fit, share: float) -> None:
-    first = numbers(problem, fit)
-    assert_alike(first, numbers(posed, fit), share, reference(first))
 
 
 @pytest.mark.parametrize("kind", LAWS)
@@ -33,7 +25,7 @@ def test_unit_of_outputs(kind: str, data: st.DataObject) -> None:
     problem = data.draw(problems((kind,), most_rows=15))
     assume(tells_its_units(problem))
     units = data.draw(powers_of_two(problem.Y.shape[1]))
-    compare(problem, problem.in_units(units), held, SAME_BY_KIND[kind])
+    assert_same(problem, problem.in_units(units), held, SAME_BY_KIND[kind])
 
 
 @pytest.mark.parametrize("kind", LAWS)
@@ -43,7 +35,7 @@ def test_unit_of_inputs(kind: str, data: st.DataObject) -> None:
     problem = data.draw(problems((kind,), most_rows=15))
     assume(tells_its_units(problem))
     units = data.draw(powers_of_two(problem.X.shape[1]))
-    compare(problem, problem.with_inputs(units, 0.0), held, SAME_BY_KIND[kind])
+    assert_same(problem, problem.with_inputs(units, 0.0), held, SAME_BY_KIND[kind])
 
 
 @examples(5)
@@ -52,5 +44,7 @@ def test_units_after_a_new_fit(problem: Problem, data: st.DataObject) -> None:
     """Powers of ten, as units are: every number is rounded in another way."""
     assume(tells_its_units(problem))
     exponents = data.draw(st.lists(st.integers(-12, 12), min_size=problem.Y.shape[1], max_size=problem.Y.shape[1]))
-    compare(problem, problem.in_units(10.0 ** np.array(exponents)), anew, SAME_AFTER_A_NEW_FIT)
-    compare(problem, problem.with_inputs(np.full(problem.X.shape[1], 10.0 ** exponents[0]), 0.0), anew, SAME_AFTER_A_NEW_FIT)
+    assert_same(problem, problem.in_units(10.0 ** np.array(exponents)), anew, SAME_AFTER_A_NEW_FIT)
+    assert_same(
+        problem, problem.with_inputs(np.full(problem.X.shape[1], 10.0 ** exponents[0]), 0.0), anew, SAME_AFTER_A_NEW_FIT
+    )

@@ -17,10 +17,9 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         _put(folder, contents)
-    except BaseException:
+    finally:
         if made and not any(folder.iterdir()):
             folder.rmdir()
-        raise
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -36,10 +35,10 @@ def _put(folder: Path, contents: Mapping[str, bytes]) -> None:
             _fill(waiting[-1][0], content)
         for temporary, final in waiting:
             os.replace(temporary, final)
-    except BaseException:
+    finally:
+        # Those that were renamed are gone already.
         for temporary, _ in waiting:
             temporary.unlink(missing_ok=True)
-        raise
 
 
 def _temporary(folder: Path, name: str) -> Path:

@@ -16,7 +16,7 @@ from sumgp.inference.projection import project
 from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
 from sumgp.prediction.skewed import SkewedMixture
 from sumgp.strategies.base import Fitted, PosteriorComponent
-from sumgp.strategies.local import KnowsItsBend, LocalPosterior, local_posteriors, pointwise_draws
+from sumgp.strategies.local import LocalPosterior, MovedOntoLaw, local_posteriors, pointwise_draws
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ class _Marginals:
 
 def single_points(components: tuple[PosteriorComponent, ...], inputs: np.ndarray, x: np.ndarray) -> list[LocalPosterior]:
     """Local posteriors of all components."""
-    known = [c for c in components if isinstance(c, KnowsItsBend)]
+    known = [c for c in components if isinstance(c, MovedOntoLaw)]
     if len(known) == len(components):
         return local_posteriors(known, inputs, x)
     return [LocalPosterior(*c.marginals(inputs, x)) for c in components]

@@ -41,7 +41,7 @@ class Unprojected:
 
 
 @runtime_checkable
-class KnowsItsBend(Protocol):
+class MovedOntoLaw(Protocol):
     """A component that tells single points before projection, and the law they are to be moved onto."""
 
     @property
@@ -52,7 +52,7 @@ class KnowsItsBend(Protocol):
         """At x (n, D) as the kernels see it, ``x_law`` in the user's units."""
 
 
-def local_posteriors(components: Sequence[KnowsItsBend], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+def local_posteriors(components: Sequence[MovedOntoLaw], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
     """Local posteriors of components of one law, all moved onto it in one call."""
     parts = [component.unprojected(x, x_law) for component in components]
     law = components[0].law
