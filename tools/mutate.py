@@ -84,8 +84,8 @@ MUTATIONS = (
     Mutation(
         "sign of the determinant in the law's evidence",
         "inference/law_solve.py",
-        "return -merit - float(np.sum(np.log(",
-        "return -merit + float(np.sum(np.log(",
+        "value = -merit - float(np.sum(np.log(",
+        "value = -merit + float(np.sum(np.log(",
         "inference/test_law_solve.py",
     ),
     Mutation(

@@ -9,7 +9,7 @@ import pytest
 from equivalence.held import fit_held
 from test_estimator import BUDGET, X, Y, plug_in
 
-from sumgp import Conditioned, Linearized, Projected
+from sumgp import Conditioned, Linearized, Projected, Unconstrained
 from sumgp.strategies.component import Taper
 
 ASKED = np.array([-0.5, 0.3, 2.6, 6.0])
@@ -64,3 +64,22 @@ def test_linear_laws_by_iterated_linearisation_come_close_to_exact_conditioning(
     iterated = plug_in(BUDGET, strategy=Linearized(taper=None)).fit(X, Y).posterior(X)
     assert np.max(np.abs(exact.mean - iterated.mean) / exact.std) < 0.5
     np.testing.assert_allclose(iterated.std, exact.std, rtol=0.25)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [Conditioned(), Conditioned(joint=True), Linearized(taper=None), Linearized(taper=2.0), Projected(), Unconstrained()],
+    ids=repr,
+)
+def test_widening_leaves_means_and_multiplies_all_deviations(strategy: Any) -> None:
+    gp = fit_held(plug_in(BUDGET, strategy=strategy), X, Y)
+    component = gp.fitted_.components[0]
+    wide = component.widened(1.5)
+    u, x = gp.scaling_.inputs(ASKED[:, None]), ASKED[:, None]
+    (mean, local), (same, wider) = component.marginals(u, x), wide.marginals(u, x)
+    np.testing.assert_allclose(same, mean, atol=1e-10)
+    np.testing.assert_allclose(wider, 1.5**2 * local, rtol=1e-6, atol=1e-12)
+    joint = component.joint_covariance(u, x)
+    np.testing.assert_allclose(wide.joint_covariance(u, x), 1.5**2 * joint, rtol=1e-6, atol=1e-9 * np.max(joint))
+    spread = [c.sample(u, x, 4000, np.random.default_rng(5)).std(axis=0) for c in (component, wide)]
+    np.testing.assert_allclose(spread[1], 1.5 * spread[0], rtol=0.08, atol=1e-6)

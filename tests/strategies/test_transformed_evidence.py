@@ -8,10 +8,12 @@ from sklearn.gaussian_process.kernels import RBF
 
 from sumgp import ConstrainedGP, SumConstraint, Term
 from sumgp.inference import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
+from sumgp.inference.sites import Engine
 from sumgp.likelihoods import LinkedLikelihood
+from sumgp.priors.multitask import MultitaskPrior
 from sumgp.strategies import Transformed, Unconstrained
 from sumgp.strategies.transformed import Model, _correction, _starts, fit_alone, prepare
-from sumgp.strategies.transformed_evidence import TransformedEvidence, UnitFreeLikelihood
+from sumgp.strategies.transformed_evidence import Observations, TransformedEvidence, UnitFreeLikelihood
 from sumgp.strategies.unconstrained import plain_component
 from sumgp.transforms import Log, Sin, Square
 
@@ -102,7 +104,22 @@ def test_values_measured_once_and_seen_twice_count_once() -> None:
         model = model_of(name, Transformed(relearn=relearn))
         assert model.observations.share == pytest.approx(expected)
         evidence, theta = TransformedEvidence(model.priors[0], model.observations, Laplace()), moved_start(model)
-        assert evidence.value(theta) == pytest.approx(expected * evidence.infer(theta).evidence, rel=1e-9)
+        latent, likelihood = evidence.latent(theta), evidence._likelihood(theta)
+        sites = Laplace().infer(latent.mean, latent.cov, likelihood)
+        assert evidence.value(theta) == pytest.approx(expected * sites.evidence, rel=1e-9)
+
+
+def test_posterior_counts_values_seen_twice_once() -> None:
+    """Tasks that see a value of another task once more have twice the noise variance; those alone and virtual ones not."""
+    model = model_of("square and height", Transformed())
+    observations, theta = model.observations, moved_start(model)
+    variances = model.priors[0].noise.variances(theta[model.priors[0].noise_slice])
+    plain, once = observations.with_noise(variances).noise, observations.with_noise(variances, counted_once=True).noise
+    squares = np.isin(observations.task, np.flatnonzero(model.tasks.outputs == 1)) & ~observations.virtual
+    assert 0 < squares.sum() < len(squares)
+    np.testing.assert_allclose(once[squares], np.sqrt(2.0) * plain[squares])
+    np.testing.assert_array_equal(once[~squares], plain[~squares])
+    assert not model_of("squares", Transformed(datum="transformed")).observations.twice.any()
 
 
 def test_search_begins_at_the_guide_and_draws_are_weighed_by_the_engine() -> None:
@@ -137,9 +154,16 @@ def test_value_alone_equals_that_with_its_gradient_and_keeps_its_sites() -> None
         alone, both = (TransformedEvidence(model.priors[0], model.observations, engine) for _ in range(2))
         theta = moved_start(model)
         assert alone.value(theta) == pytest.approx(both(theta)[0], rel=1e-12)
-        kept = alone.infer(theta)
-        assert kept is alone.infer(theta)
-        np.testing.assert_allclose(kept.mean, both.infer(theta).mean, atol=1e-6)
+        np.testing.assert_allclose(alone.infer(theta).mean, both.infer(theta).mean, atol=1e-6)
+        single = TransformedEvidence(*_without_auxiliary(engine), engine)
+        start = single.prior.start()
+        single.value(start)
+        assert single.infer(start) is single.infer(start)
+
+
+def _without_auxiliary(engine: Engine) -> tuple[MultitaskPrior, Observations]:
+    model = model_of("squares", Transformed(engine, relearn=False))
+    return model.priors[0], model.observations
 
 
 def test_unit_free_likelihood_chains_every_derivative() -> None:

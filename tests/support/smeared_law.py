@@ -16,9 +16,8 @@ from sumgp import ConstrainedGP
 from sumgp.data import Scaling
 from sumgp.inference.unitfree import UnitFreeLaw
 from sumgp.priors.multitask import MultitaskPrior
-from sumgp.strategies.law_engine import LawEngine, lengthscale
+from sumgp.strategies.law_engine import LawEngine, law_spacing
 from sumgp.strategies.law_setup import set_up_law
-from sumgp.strategies.linearized import POINTS_PER_LENGTHSCALE
 from sumgp.strategies.mixture import fit_candidates
 
 NUGGET = 1e-11  # on the kernel's diagonal, so that its factor exists
@@ -105,8 +104,7 @@ def smeared_law(formula: str, X: np.ndarray, Y: np.ndarray) -> SmearedLaw:
     assert law is not None
     fitted = fit_candidates(problem, problem.priors("identity"))
     prior, theta = fitted.priors[0], fitted.maxima[0].theta
-    spacing = float(np.min(lengthscale(prior, theta, problem.half_range))) / POINTS_PER_LENGTHSCALE
-    setup = set_up_law(law, problem.data, problem.scaling, spacing)
+    setup = set_up_law(law, problem.data, problem.scaling, law_spacing(problem, prior, theta))
     engine = LawEngine(problem, setup)
     engine.calibrate(engine.state(prior, theta))
     y = np.full((len(setup.x), 2), np.nan)

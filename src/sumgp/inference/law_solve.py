@@ -8,7 +8,7 @@ Globalised by a line search; a second-order correction keeps full steps acceptab
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ INNER_STEPS = 12
 LAST_STEPS = 60  # where the solution is wanted to round-off
 ROUGH = 3e-2  # steps below this many posterior sds end a level
 ENOUGH = 1e-5  # and the last one of a solution that is averaged with others
+EQUAL = 1e-6  # evidences closer than this differ by round-off only
 FULL = 1e-10  # and of one that stands alone
 
 
@@ -43,6 +44,16 @@ class LawSolution:
         """(n, C) J^T w."""
         n, R, _ = self.J.shape
         return np.einsum("nrc,nr->nc", self.J, self.w.reshape(n, R))
+
+    def widened(self, factor: float) -> LawSolution:
+        """The solution for a covariance factor^2 P: the same f."""
+        return replace(
+            self,
+            w=self.w / factor**2,
+            factor=factor * self.factor,
+            variances=factor**2 * self.variances,
+            misfit=self.misfit / factor**2,
+        )
 
 
 @dataclass(frozen=True)
@@ -132,18 +143,26 @@ def solve_linear_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarr
 
 
 def law_evidence(
-    law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, law_sd: np.ndarray
+    law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, law_sd: np.ndarray, starts: Sequence[np.ndarray] = ()
 ) -> tuple[float, np.ndarray]:
     """Log evidence of the law, -merit - logdet(I + J P J^T / s^2) / 2 (Laplace), and the f it is attained at.
 
-    ``law_sd`` (nR,) is the s within which the law is asked to hold.
+    ``law_sd`` (nR,) is the s within which the law is asked to hold. The search starts from m and from all ``starts``; the
+    highest evidence counts.
     """
     n, C = m.shape
     problem = _Problem(law, x, m, np.ascontiguousarray(P.reshape(n * C, n, C).transpose(1, 0, 2)))
     variances = law_sd**2
-    f, q, (_, _, factor), _ = _anneal(problem, m, np.zeros_like(m), variances, ROUGH, warm=False)
-    merit = _merit(q, f - m, law.residual(f, x), variances)
-    return -merit - float(np.sum(np.log(np.diagonal(factor)) - np.log(law_sd))), f
+    best: tuple[float, np.ndarray] | None = None
+    for start in (None, *starts):
+        f = m if start is None else start
+        f, q, (_, _, factor), _ = _anneal(problem, f, np.zeros_like(m), variances, ROUGH, warm=start is not None)
+        merit = _merit(q, f - m, law.residual(f, x), variances)
+        value = -merit - float(np.sum(np.log(np.diagonal(factor)) - np.log(law_sd)))
+        if best is None or value > best[0] + EQUAL:
+            best = value, f
+    assert best is not None
+    return best
 
 
 def _anneal(

@@ -8,7 +8,7 @@ points leave open at x; it vanishes at the points the map was built on.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -164,6 +164,11 @@ class WeightPosterior:
         if self.features.offset is not None:
             mean = self.features.offset.onto_law(mean + self.features.offset(x_law), x_law)
         return mean, G @ self.root, self.features.left_over(x, phis), phis
+
+    def widened(self, factor: float) -> WeightPosterior:
+        """The same means with all standard deviations ``factor`` times as large."""
+        terms = tuple(replace(term, B=factor * term.B) for term in self.features.terms)
+        return WeightPosterior(replace(self.features, terms=terms), self.mean / factor, self.root)
 
 
 def condition_on_data(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -55,6 +55,10 @@ class LawConditioning:
     taper: Taper | None
     exact: bool = False  # a linear law: asked points are conditioned in the covariance that the law has left
 
+    def widened(self, factor: float) -> LawConditioning:
+        """The same move onto the law with all standard deviations ``factor`` times as large."""
+        return replace(self, root=factor * self.root, solution=self.solution.widened(factor))
+
 
 @dataclass(frozen=True)
 class Component:
@@ -71,6 +75,11 @@ class Component:
     def n_columns(self) -> int:
         """Outputs and the law's own columns."""
         return self.posterior.features.n_columns
+
+    def widened(self, factor: float) -> Component:
+        """The same means with all standard deviations ``factor`` times as large."""
+        law = None if self.conditioning is None else self.conditioning.widened(factor)
+        return replace(self, posterior=self.posterior.widened(factor), conditioning=law)
 
     def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, C) and covariance (n, C, C) at each point, which do not depend on what other points are asked."""

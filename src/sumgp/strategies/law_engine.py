@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sumgp.inference.law_follow import follow_law
 from sumgp.inference.law_solve import ENOUGH, FULL, LawSolution, law_evidence, solve_law, solve_linear_law
 from sumgp.linalg import cholesky, solve_cholesky
 from sumgp.priors.kernels import lengthscale_mask
@@ -17,6 +18,11 @@ from sumgp.strategies.problem import FitProblem
 
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
 EVIDENCE_POINTS = 120.0
+POINTS_PER_LENGTHSCALE = 5.0
+MANY_TURNS = 0.15  # share of the law's points
+MOST_FOLLOWED = 1500  # points times columns of a law that is followed point by point
+SAME_MISFIT = 1e-6
+ANOTHER_BRANCH = 1.0  # by how much the log evidence of a law is higher on one
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class LawEngine:
     law_sd: np.ndarray = field(
         default_factory=lambda: np.zeros(0)
     )  # (n R,) in the evidence, the same for all hyperparameters
+    branches: list[np.ndarray] = field(default_factory=list)  # (n, C) each: further starts at the law's points
     _solved: dict[bytes, tuple[LawState, np.ndarray]] = field(default_factory=dict)
 
     def state(self, prior: MultitaskPrior, theta: np.ndarray) -> LawState:
@@ -63,11 +70,43 @@ class LawEngine:
         share = EVIDENCE_SHARE * np.sqrt(n / EVIDENCE_POINTS)
         self.law_sd = np.tile(np.maximum(share * size, 1e-12), n)
 
+    def turns(self, state: LawState) -> bool:
+        """True if at many points the law's slope changes its sign within two standard deviations of an output.
+
+        At a few points it always does (an energy at each zero of the position); neighbours on both sides decide there.
+        """
+        law, x = self.setup.law, self.setup.x_law
+        sd = np.sqrt(np.einsum("ncw,ncw->nc", state.root, state.root))
+        found = np.zeros(len(x), dtype=bool)
+        for c in range(sd.shape[1]):
+            step = np.zeros_like(sd)
+            step[:, c] = 2.0 * sd[:, c]
+            below, above = law.jacobian(state.mean - step, x), law.jacobian(state.mean + step, x)
+            found |= np.any(below * above < 0, axis=(1, 2))
+        return float(found.mean()) > MANY_TURNS
+
+    def look_for_branches(self, prior: MultitaskPrior, theta: np.ndarray) -> bool:
+        """Where the law may be met in several ways, follow it from known points outwards; True if that fits better.
+
+        Such a branch is a further start for all hyperparameters.
+        """
+        setup, state = self.setup, self.state(prior, theta)
+        if setup.law.is_linear or state.mean.size > MOST_FOLLOWED or not self.turns(state):
+            return False
+        P = state.covariance(None, setup.x)
+        followed = follow_law(setup.law, setup.x_law, state.mean, P, self.law_sd**2)
+        plain, _ = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd)
+        better, f = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd, [followed])
+        if better <= plain + ANOTHER_BRANCH:
+            return False
+        self.branches.append(f)
+        return True
+
     def log_evidence(self, prior: MultitaskPrior, theta: np.ndarray) -> float:
         """Log evidence of the law at its points, given the data."""
         state = self.state(prior, theta)
         value, f = law_evidence(
-            self.setup.law, self.setup.x_law, state.mean, state.covariance(None, self.setup.x), self.law_sd
+            self.setup.law, self.setup.x_law, state.mean, state.covariance(None, self.setup.x), self.law_sd, self.branches
         )
         self._solved[theta.tobytes()] = (state, f)
         return value
@@ -91,13 +130,26 @@ class LawEngine:
             return solve_linear_law(self.setup.law, self.setup.x_law, state.mean, state.covariance(taper, self.setup.x))
         tolerance = FULL if self.problem.uncertainty == "plug-in" else ENOUGH
         covariance = state.covariance(taper, self.setup.x)
-        return solve_law(self.setup.law, self.setup.x_law, state.mean, covariance, start, tolerance=tolerance)
+        starts = [start] if start is not None else [None, *self.branches]
+        solutions = [
+            solve_law(self.setup.law, self.setup.x_law, state.mean, covariance, start, tolerance=tolerance)
+            for start in starts
+        ]
+        met = [s for s in solutions if not s.status.startswith("law infeasible")] or solutions
+        least = min(s.misfit for s in met)
+        # Branches that are mirror images fit equally well: the first of them, whatever round-off says.
+        return next(s for s in met if s.misfit <= least + SAME_MISFIT * (1.0 + abs(least)))
 
     def taper(self, prior: MultitaskPrior, theta: np.ndarray, length: float | None) -> Taper | None:
         """A taper whose unit is the prior's shortest lengthscale along each input."""
         if length is None:
             return None
         return Taper(length, lengthscale(prior, theta, self.problem.half_range), prior.n_outputs)
+
+
+def law_spacing(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) -> float:
+    """Distance between the points at which the law is imposed, as the kernels see inputs."""
+    return float(np.min(lengthscale(prior, theta, problem.half_range))) / POINTS_PER_LENGTHSCALE
 
 
 def lengthscale(prior: MultitaskPrior, theta: np.ndarray, half_range: np.ndarray) -> np.ndarray:

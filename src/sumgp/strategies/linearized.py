@@ -12,14 +12,13 @@ from sumgp.errors import NumericalError, SumGPWarning
 from sumgp.priors.multitask import MultitaskPrior
 from sumgp.strategies.base import Fitted, Strategy
 from sumgp.strategies.component import Component
-from sumgp.strategies.law_engine import LawEngine, leave_one_out, lengthscale, training_law_evidence
+from sumgp.strategies.law_engine import LawEngine, law_spacing, leave_one_out, training_law_evidence
 from sumgp.strategies.law_setup import set_up_law
 from sumgp.strategies.mixture import Candidates, approximate_evidence, fit_candidates, mix
 from sumgp.strategies.problem import FitProblem
 from sumgp.strategies.time_series import fit_time_series
 
 TAPERS = (None, 8.0, 2.0, 0.5, 0.0)
-POINTS_PER_LENGTHSCALE = 5.0
 EQUAL = 1e-6  # difference of log densities
 HOPELESS = -1e6  # score of hyperparameters under which the law cannot be imposed
 
@@ -44,10 +43,11 @@ class Linearized(Strategy):
         priors = problem.priors("identity", unknown=spaced.unknown, soft=spaced.law.soft_variances)
         fitted = fit_candidates(problem, priors)
         best = fitted.best
-        length = lengthscale(fitted.priors[best], fitted.maxima[best].theta, problem.half_range)
-        setup = set_up_law(problem.law, problem.data, problem.scaling, float(np.min(length)) / POINTS_PER_LENGTHSCALE)
+        spacing = law_spacing(problem, fitted.priors[best], fitted.maxima[best].theta)
+        setup = set_up_law(problem.law, problem.data, problem.scaling, spacing)
         engine = LawEngine(problem, setup)
         engine.calibrate(engine.state(fitted.priors[best], fitted.maxima[best].theta))
+        found = [engine.look_for_branches(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
 
         def score(prior: MultitaskPrior, theta: np.ndarray) -> float:
             try:
@@ -61,8 +61,10 @@ class Linearized(Strategy):
             return engine.component(prior, theta, taper)
 
         # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours.
-        components, weights, report = mix(problem, fitted, build, None if taper == 0.0 else score, self.draws)
-        report |= taper_report | _law_report(components, weights)
+        components, weights, report = mix(
+            problem, fitted, build, None if taper == 0.0 else score, self.draws, undecided=any(found) and not all(found)
+        )
+        report |= taper_report | _law_report(components, weights) | {"law_starts": 1 + len(engine.branches)}
         if report["status"] != "converged":
             warnings.warn(
                 f"the law was imposed with status: {report['status']}; {_remedy(report['status'])}",

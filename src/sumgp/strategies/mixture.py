@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sumgp.errors import SumGPWarning
-from sumgp.inference.integrate import CURVATURE_FLOOR, curvature, integrate
+from sumgp.inference.integrate import CURVATURE_FLOOR, Integration, curvature, integrate
 from sumgp.inference.objective import Evidence, Objective
 from sumgp.inference.optimise import MapEstimate
 from sumgp.priors.multitask import MultitaskPrior
@@ -22,6 +22,9 @@ from sumgp.strategies.thinned import chosen_rows, improved, on_rows, prior_on_ro
 
 LARGEST_INTEGRATED = 1500  # measured entries above which hyperparameters are plugged in
 LOW_EFFECTIVE = 5.0
+# Truths are not drawn from our priors. On data sets kept for such choices the log density of the truth is highest with
+# bands 5 to 8 % wider than hyperparameters alone make them; 95 % intervals then hold it in 94.7 % of cases, not 93.4.
+WIDENING = 1.06
 OUT_OF_REACH = 7.0  # candidates whose approximate log evidence is further behind are not averaged over
 
 Build = Callable[[MultitaskPrior, np.ndarray], Component]
@@ -92,9 +95,13 @@ def _fit_each(
 
 
 def mix(
-    problem: FitProblem, fitted: Candidates, build: Build, score: Score | None, draws: int
+    problem: FitProblem, fitted: Candidates, build: Build, score: Score | None, draws: int, undecided: bool = False
 ) -> tuple[tuple[Component, ...], np.ndarray, dict[str, Any]]:
-    """Components and weights: the best maximum alone ("plug-in"), or draws around all maxima ("integrated")."""
+    """Components and weights: the best maximum alone ("plug-in"), or draws around all maxima ("integrated").
+
+    ``undecided``: maxima of different candidates meet the law in different ways. Then the draw of highest weight is plugged
+    in, since a maximum says nothing of how many hyperparameters agree with it.
+    """
     large = int((~np.isnan(problem.y)).sum()) > LARGEST_INTEGRATED
     report: dict[str, Any] = {"candidates": _describe(fitted), "uncertainty": problem.uncertainty}
     n_free = max(p.n_parameters for p in fitted.priors)
@@ -103,25 +110,23 @@ def mix(
             report["uncertainty"] = (
                 f"plug-in (more than {LARGEST_INTEGRATED} measurements: hyperparameters are well determined)"
             )
-        best = int(np.argmax(approximate_evidence(fitted, score)))
-        report |= _chosen(fitted, best, fitted.maxima[best].status)
-        return (build(fitted.priors[best], fitted.maxima[best].theta),), np.ones(1), report
-    problem.progress("averaging over hyperparameters")
-    approximate = approximate_evidence(fitted, score)
-    fitted = fitted.only([k for k, value in enumerate(approximate) if value > max(approximate) - OUT_OF_REACH])
-    result = integrate(
-        fitted.objectives,
-        fitted.maxima,
-        None if score is None else lambda k, theta: score(fitted.priors[k], theta),
-        draws,
-        problem.random_state,
-        fitted.curvatures,
-    )
-    components = tuple(build(fitted.priors[d.candidate], d.theta) for d in result.draws)
+        if undecided and not large:
+            fitted, result = _integrated(problem, fitted, score, draws)
+            heaviest = max(result.draws, key=lambda d: d.weight)
+            best, theta = heaviest.candidate, heaviest.theta
+        else:
+            best = int(np.argmax(approximate_evidence(fitted, score)))
+            theta = fitted.maxima[best].theta
+        report |= _chosen(fitted, best, fitted.maxima[best].status, theta)
+        return (build(fitted.priors[best], theta),), np.ones(1), report
+    fitted, result = _integrated(problem, fitted, score, draws)
+    components = tuple(build(fitted.priors[d.candidate], d.theta).widened(WIDENING) for d in result.draws)
     weights = np.array([d.weight for d in result.draws])
-    report |= _chosen(fitted, int(np.argmax(result.candidate_weights)), fitted.maxima[fitted.best].status)
+    most = int(np.argmax(result.candidate_weights))
+    report |= _chosen(fitted, most, fitted.maxima[fitted.best].status, fitted.maxima[most].theta)
     report |= {
         "draws": len(weights),
+        "widening": WIDENING,
         "effective_sample_size": result.effective,
         "temperature": result.temperature,
         "candidate_weights": dict(zip([kernel_name(p) for p in fitted.priors], result.candidate_weights, strict=True)),
@@ -134,6 +139,15 @@ def mix(
             stacklevel=2,
         )
     return components, weights, report
+
+
+def _integrated(problem: FitProblem, fitted: Candidates, score: Score | None, draws: int) -> tuple[Candidates, Integration]:
+    """Draws of hyperparameters around the maxima of all candidates within reach."""
+    problem.progress("averaging over hyperparameters")
+    approximate = approximate_evidence(fitted, score)
+    near = fitted.only([k for k, value in enumerate(approximate) if value > max(approximate) - OUT_OF_REACH])
+    weigh = None if score is None else lambda k, theta: score(near.priors[k], theta)
+    return near, integrate(near.objectives, near.maxima, weigh, draws, problem.random_state, near.curvatures)
 
 
 def approximate_evidence(fitted: Candidates, score: Score | None) -> list[float]:
@@ -157,13 +171,13 @@ def _describe(fitted: Candidates) -> list[dict[str, Any]]:
     ]
 
 
-def _chosen(fitted: Candidates, best: int, status: str) -> dict[str, Any]:
+def _chosen(fitted: Candidates, best: int, status: str, theta: np.ndarray) -> dict[str, Any]:
     prior, maximum, objective = fitted.priors[best], fitted.maxima[best], fitted.objectives[best]
     return {
         "kernel": kernel_name(prior),
-        "theta": maximum.theta,
-        "log_evidence": objective.evidence(maximum.theta)[0],
-        "log_posterior": -maximum.value,
+        "theta": theta,
+        "log_evidence": objective.evidence(theta)[0],
+        "log_posterior": -objective.value(theta),
         "hyperparameter_status": status,
         "restarts": len(maximum.attempts),
     }

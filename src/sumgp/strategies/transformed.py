@@ -21,7 +21,9 @@ from sumgp.linalg import cholesky, solve_lower
 from sumgp.priors.multitask import MultitaskPrior
 from sumgp.strategies.base import Fitted, Strategy
 from sumgp.strategies.component import Component
+from sumgp.strategies.law_engine import LawEngine, law_spacing
 from sumgp.strategies.law_setup import set_up_law
+from sumgp.strategies.linearized import Linearized
 from sumgp.strategies.mixture import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
 from sumgp.strategies.problem import MANY_PARAMETERS, FitProblem, kernel_name
 from sumgp.strategies.transformed_component import LatentPosterior, TransformedComponent
@@ -56,19 +58,19 @@ class Transformed(Strategy):
     def fit(self, problem: FitProblem) -> Fitted:
         law = self._checked(problem)
         alone = fit_alone(problem)
-        guide = plain_component(problem, alone.priors[0], alone.maxima[0].theta)
+        guide, on_law = choose_guide(problem, alone)
         model = prepare(self, problem, law, guide)
         fitted, engine = self._search(problem, model, alone)
         own = TransformedEvidence(fitted.priors[0], model.observations, engine)
         unit_free = set_up_law(law, problem.data, problem.scaling, 1.0).law
         # A law with an error of its own has columns that the guide knows nothing of.
-        joined = None if model.tasks.has_auxiliary or len(unit_free.soft_rows) else unit_free
+        joined = None if len(unit_free.soft_rows) else unit_free
 
         def build(prior: MultitaskPrior, theta: np.ndarray) -> Any:
             return replace(component(problem, model, guide, own, theta), law=joined)
 
         components, weights, report = mix(problem, fitted, build, _correction(problem, fitted, own), self.draws)
-        report |= self._report(problem, model, engine, report["hyperparameter_status"])
+        report |= self._report(problem, model, engine, report["hyperparameter_status"]) | {"branches_from": on_law}
         return Fitted(components, weights, unit_free, report)
 
     def _checked(self, problem: FitProblem) -> SumLaw:
@@ -81,6 +83,7 @@ class Transformed(Strategy):
             )
         if all(len(kernels) > 1 for kernels in problem.candidates):
             raise ConstraintError("strategy: Transformed() takes one kernel, got a list; give one or use Linearized()")
+        law_terms(problem.law)
         return problem.law
 
     def _search(self, problem: FitProblem, model: Model, alone: Candidates) -> tuple[Candidates, Engine]:
@@ -131,6 +134,31 @@ def fit_alone(problem: FitProblem) -> Candidates:
     quick = replace(problem, uncertainty="plug-in", restarts=min(problem.restarts, 1))
     fitted = fit_candidates(quick, quick.priors("task"))
     return fitted.only(np.argsort([maximum.value for maximum in fitted.maxima]).tolist())
+
+
+def choose_guide(problem: FitProblem, alone: Candidates) -> tuple[Component, str]:
+    """The posterior that picks branches, and a word on it: that without the law, as in the paper.
+
+    Where an output is hardly measured, its mean runs back to its average and may stay on one branch all the time. If the
+    law turns within reach of the posterior at many points, the posterior given the law is asked instead; and if following
+    the law from known points outwards finds a branch that fits better, one with hyperparameters that have heard of it.
+    """
+    assert problem.law is not None
+    prior, theta = alone.priors[0], alone.maxima[0].theta
+    engine = LawEngine(problem, set_up_law(problem.law, problem.data, problem.scaling, law_spacing(problem, prior, theta)))
+    if not len(engine.setup.law.soft_rows):
+        engine.calibrate(engine.state(prior, theta))
+        for candidate, maximum in zip(alone.priors, alone.maxima, strict=True):
+            engine.look_for_branches(candidate, maximum.theta)
+    if not engine.branches:
+        if len(engine.setup.law.soft_rows) or not engine.turns(engine.state(prior, theta)):
+            return plain_component(problem, prior, theta), "posterior without the law"
+        return engine.component(prior, theta), "posterior given the law, whose turns are within reach"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SumGPWarning)
+        followed = Linearized().fit(replace(problem, uncertainty="plug-in")).components[0]
+    assert isinstance(followed, Component)
+    return followed, "posterior given the law, which can be met on several branches"
 
 
 def _starts(prior: MultitaskPrior, alone: Candidates) -> list[np.ndarray]:
@@ -192,7 +220,8 @@ def prepare(strategy: Transformed, problem: FitProblem, law: SumLaw, guide: Comp
         switches = tuple(s for s in found if np.all(np.isfinite(tasks.right_sides(s.x[None]))))
     plain = isinstance(strategy.inference, Gaussian)
     noise = noise_of_transforms(problem, tasks, reference) if plain else noise_of_outputs(problem, tasks)
-    observations = observe(problem, tasks, noise, switches, reference, strategy.datum == "transformed" or plain)
+    of_transformed = strategy.datum == "transformed" or plain
+    observations = observe(problem, tasks, noise, switches, reference, of_transformed, plain)
     # The law on the task covariance needs one separable term: of a sum of terms only the first is taken.
     single = [kernels[:1] for kernels in problem.candidates]
     priors = tuple(task_prior(problem, tasks, noise.model, kernels, observations.totals) for kernels in single)

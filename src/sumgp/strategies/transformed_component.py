@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -36,6 +36,10 @@ class LatentPosterior:
         """(L, q) factor of Sigma: all the tasks can do under the law."""
         return symmetric_root(self.Sigma)
 
+    def widened(self, factor: float) -> LatentPosterior:
+        """The same means with all standard deviations ``factor`` times as large."""
+        return replace(self, Sigma=factor**2 * self.Sigma, alpha=self.alpha / factor**2, half=self.half / factor)
+
     def _kernel_to(self, x: np.ndarray) -> np.ndarray:
         return (self.kernel(x, self.x) + self.mean_variance)[:, self.point]
 
@@ -66,8 +70,8 @@ class LatentPosterior:
 class TransformedComponent:
     """f | y, theta and the law by way of f' = h(f); unit-free outputs outside, the user's units inside.
 
-    ``guide`` is the posterior without the law, whose mean picks the branch of each output. Where auxiliary outputs were
-    not learnt again, ``law`` is given, and what the guide says of their values joins in when means are back-transformed.
+    The mean of ``guide`` picks the branch of each output. With a ``law`` given, what the guide says of the values of outputs
+    with several branches joins in when means are back-transformed.
     """
 
     latent: LatentPosterior
@@ -83,6 +87,10 @@ class TransformedComponent:
     def n_columns(self) -> int:
         """C: the outputs, since the law has no columns of its own here."""
         return self.n_outputs
+
+    def widened(self, factor: float) -> TransformedComponent:
+        """The same means of the transforms with all standard deviations ``factor`` times as large."""
+        return replace(self, latent=self.latent.widened(factor))
 
     def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means on the law (n, T) and covariances (n, T, T) about them.

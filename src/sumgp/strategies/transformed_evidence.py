@@ -83,8 +83,9 @@ class Observations:
     """What was measured: observation i is of task ``task[i]`` at point ``point[i]``.
 
     ``row[i]`` is the row of known noise (0 where there is none); ``virtual[i]`` observations keep the noise they have.
-    ``noise_unit`` (n,) turns the prior's unit-free noise into that of the likelihood. ``share`` is the number of measured
-    values over that of their observations: an auxiliary output learnt again sees those of its term a second time.
+    ``noise_unit`` (n,) turns the prior's unit-free noise into that of the likelihood. An auxiliary output learnt again
+    sees the values of its term a second time: ``share`` is the number of measured values over that of their observations,
+    ``twice[i]`` marks observations whose value is used once more.
     """
 
     x: np.ndarray  # (P, D) as the kernels see them
@@ -95,11 +96,17 @@ class Observations:
     virtual: np.ndarray
     noise_unit: np.ndarray
     likelihood: UnitFreeLikelihood
-    share: float = 1.0
+    share: float
+    twice: np.ndarray
 
-    def with_noise(self, variances: np.ndarray) -> UnitFreeLikelihood:
-        """The likelihood for unit-free noise variances (L,) of the tasks, or (N, L)."""
+    def with_noise(self, variances: np.ndarray, counted_once: bool = False) -> UnitFreeLikelihood:
+        """The likelihood for unit-free noise variances (L,) of the tasks, or (N, L).
+
+        ``counted_once``: what is seen twice gets the square root of its likelihood, N(y | f, s^2)^(1/2) ~ N(y | f, 2 s^2).
+        """
         own = variances[self.task] if variances.ndim == 1 else variances[self.row, self.task]
+        if counted_once:
+            own = np.where(self.twice, 2.0 * own, own)
         noise = np.where(self.virtual, self.likelihood.noise, np.sqrt(own) * self.noise_unit)
         return self.likelihood.with_noise(noise)
 
@@ -145,14 +152,18 @@ class TransformedEvidence:
         return LatentPrior(mean, conditioning.covariance[np.ix_(o.task, o.task)] * between, between, dK, conditioning)
 
     def infer(self, theta: np.ndarray) -> SiteResult:
-        """Sites at theta; where the engine fails, those of the engine it falls back on, with its warning."""
-        key = np.asarray(theta, dtype=float).tobytes()
-        if key in self._inferred:
-            return self._inferred[key]
-        latent, likelihood = self.latent(theta), self._likelihood(theta)
-        result = self._quietly(latent, likelihood, None)
-        if result.engine is not self.engine and self._last is not None:
-            result = self._quietly(latent, likelihood, self._last)
+        """Sites of the posterior at theta, each measured value counted once.
+
+        Where the engine fails, those of the engine it falls back on, with its warning.
+        """
+        known = self._inferred.get(np.asarray(theta, dtype=float).tobytes())
+        if known is not None and not self.observations.twice.any():
+            return known
+        latent, likelihood = self.latent(theta), self._likelihood(theta, counted_once=True)
+        result = self._quietly(latent, likelihood, known)
+        start = self._last if known is None else None
+        if result.engine is not self.engine and (start is not None or known is not None):
+            result = self._quietly(latent, likelihood, start)
         if result.engine is not self.engine:
             result = self.engine.infer(latent.mean, latent.cov, likelihood)
         return result
@@ -162,8 +173,8 @@ class TransformedEvidence:
             warnings.simplefilter("ignore", SumGPWarning)
             return self.engine.infer(latent.mean, latent.cov, likelihood, start)
 
-    def _likelihood(self, theta: np.ndarray) -> UnitFreeLikelihood:
-        return self.observations.with_noise(self.prior.noise.variances(theta[self.prior.noise_slice]))
+    def _likelihood(self, theta: np.ndarray, counted_once: bool = False) -> UnitFreeLikelihood:
+        return self.observations.with_noise(self.prior.noise.variances(theta[self.prior.noise_slice]), counted_once)
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to theta."""

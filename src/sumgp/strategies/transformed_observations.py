@@ -76,12 +76,16 @@ def observe(
     switches: Sequence[Switch],
     reference: np.ndarray,
     of_transformed: bool,
+    plain: bool = False,
 ) -> Observations:
     """All measured entries as observations of their tasks, and the virtual measurements.
 
-    ``of_transformed`` takes h(y) as the datum (and leaves out what has none) instead of y itself.
+    ``of_transformed`` takes h(y) as the datum (and leaves out what has none) instead of y itself. Noise is Gaussian on y,
+    so that only there (or where h(y) has Gaussian noise, as in standard regression) the square root of a likelihood is
+    that of more noise.
     """
     data = problem.data
+    rooted = plain or not of_transformed
     point, task = _measured_entries(data, tasks)
     virtual = np.repeat([False, True], [len(point), len(switches)])
     output = tasks.outputs[task]
@@ -109,7 +113,13 @@ def observe(
         noise_unit=noise.unit[task],
         likelihood=UnitFreeLikelihood(StackedLikelihood(tuple(parts), places), tasks.shift[task], tasks.scale[task]),
         share=measured / max(len(output), 1),
+        twice=np.concatenate([_used_again(tasks)[task[~virtual]] & rooted, np.zeros(len(switches), dtype=bool)]),
     )
+
+
+def _used_again(tasks: LatentTasks) -> np.ndarray:
+    """(L,) whether a task's output has another task."""
+    return np.array([np.sum(tasks.outputs == output) > 1 for output in tasks.outputs])
 
 
 def _measured_entries(data: Data, tasks: LatentTasks) -> tuple[np.ndarray, np.ndarray]:

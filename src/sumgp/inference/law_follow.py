@@ -1,0 +1,49 @@
+"""A second start for nonlinear laws: impose the law at one point after the other, from where outputs are known outwards.
+
+Gauss-Newton from the posterior mean takes the branch of the law that is nearest to it point by point. Where an output was
+not measured, the mean runs back to its average, and the nearest branch may be one that no smooth curve reaches. Conditioning
+on the law one point at a time carries value and slope along, also through turning points where two branches cross.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sumgp.inference.unitfree import UnitFreeLaw
+
+LOCAL_STEPS = 2
+EQUAL = 1e-6  # relative difference of variances that round-off may make
+STOPS = 40  # points at which the law is imposed on the way
+
+
+def follow_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """(n, C) mean of N(m, P) after conditioning on g = 0 at some of the points in turn, the least uncertain first.
+
+    Each turn is an iterated Kalman update with the law's ``variances`` (n R,) as noise: the law is linearised where the
+    point itself comes to lie, and all points move with it. Returns m where the law has no number.
+    """
+    n, C = m.shape
+    noise = variances.reshape(n, -1)
+    stops = np.linspace(0, n - 1, min(n, STOPS)).round().astype(int)
+    mean, K = m.copy(), P.reshape(n, C, n, C)[:, :, stops]
+    waiting = np.ones(len(stops), dtype=bool)
+    for _ in stops:
+        spread = np.where(waiting, np.einsum("scsc->s", K[stops]), np.inf)
+        s = int(np.argmax(spread <= (1.0 + EQUAL) * np.min(spread)))
+        waiting[s] = False
+        i = stops[s]
+        here, local, f = x[i : i + 1], K[i, :, s], mean[i]
+        for _ in range(LOCAL_STEPS):
+            g, J = law.residual(f[None], here)[0], law.jacobian(f[None], here)[0]
+            left = J @ (f - mean[i]) - g
+            S = J @ local @ J.T + np.diag(noise[i])
+            if not (np.all(np.isfinite(left)) and np.all(np.isfinite(S))):
+                return m
+            w = np.linalg.solve(S, left)
+            f = mean[i] + local @ (J.T @ w)
+        gain = K[:, :, s] @ J.T  # (n, C, R)
+        mean = mean + gain @ w
+        K = K - np.tensordot(gain, np.linalg.solve(S, gain[stops].transpose(2, 0, 1).reshape(len(w), -1)), 1).reshape(
+            K.shape
+        )
+    return mean
