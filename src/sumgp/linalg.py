@@ -6,6 +6,7 @@ Everything here works on small symmetric matrices in float64 and raises Numerica
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack
@@ -137,8 +138,18 @@ class SymmetricExponential:
     """expm(S) of a symmetric S, with the adjoint of its derivative (Daleckii-Krein)."""
 
     value: np.ndarray
+    values: np.ndarray  # (T,) eigenvalues of S
     vectors: np.ndarray
-    divided: np.ndarray  # (T, T) divided differences of exp at the eigenvalues
+
+    @cached_property
+    def divided(self) -> np.ndarray:
+        """(T, T) divided differences of exp at the eigenvalues; only gradients need them."""
+        values, exponentials = self.values, np.exp(self.values)
+        gap = values[:, None] - values[None, :]
+        close = np.abs(gap) < 1e-8
+        safe = np.where(close, 1.0, gap)
+        middle = np.exp(0.5 * (values[:, None] + values[None, :]))
+        return np.where(close, middle, (exponentials[:, None] - exponentials) / safe)
 
     def pull_back(self, gradient: np.ndarray) -> np.ndarray:
         """Gradient with respect to S from the symmetric gradient with respect to expm(S)."""
@@ -149,11 +160,4 @@ class SymmetricExponential:
 def symmetric_exponential(S: np.ndarray) -> SymmetricExponential:
     """Matrix exponential through the eigendecomposition of S."""
     values, U = np.linalg.eigh(S)
-    exponentials = np.exp(values)
-    gap = values[:, None] - values[None, :]
-    close = np.abs(gap) < 1e-8
-    safe = np.where(close, 1.0, gap)
-    divided = np.where(
-        close, np.exp(0.5 * (values[:, None] + values[None, :])), (exponentials[:, None] - exponentials) / safe
-    )
-    return SymmetricExponential((U * exponentials) @ U.T, U, divided)
+    return SymmetricExponential((U * np.exp(values)) @ U.T, values, U)

@@ -26,7 +26,7 @@ TAIL = 8.0
 FEWEST = 8  # scored draws of a candidate that a regression needs
 POOL = 8  # draws in the pool for each that is picked in a round
 EDGE = 2.0  # standard deviations within which the regression is trusted
-NEGLIGIBLE = 0.1  # components of less than this share of the mean weight are dropped
+NEGLIGIBLE = 0.3  # components of less than this share of the mean weight are dropped
 
 LogScore = Callable[[int, np.ndarray], float]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -85,6 +86,18 @@ class Component:
         """Mean (n, C) and covariance (n, C, C) at each point, which do not depend on what other points are asked."""
         local = local_posteriors([self], x, x_law)[0]
         return local.mean, local.covariance
+
+    def remembered_marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``marginals``, kept for the points asked last: a guide is asked for the same by each component."""
+        key = x.tobytes() + x_law.tobytes()
+        if key not in self._remembered:
+            self._remembered.clear()
+            self._remembered[key] = self.marginals(x, x_law)
+        return self._remembered[key]
+
+    @cached_property
+    def _remembered(self) -> dict[bytes, tuple[np.ndarray, np.ndarray]]:
+        return {}
 
     def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
         """Each point on its own, given the data and the law elsewhere, before it is moved onto the law."""

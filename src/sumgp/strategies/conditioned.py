@@ -33,7 +33,7 @@ class Conditioned(Strategy):
     ``joint=True`` forces the general algorithm (for comparison).
     """
 
-    draws: int = 32
+    draws: int = 24
     joint: bool = False
 
     def fit(self, problem: FitProblem) -> Fitted:

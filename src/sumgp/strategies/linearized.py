@@ -33,7 +33,7 @@ class Linearized(Strategy):
     """
 
     taper: str | float | None = "auto"
-    draws: int = 32
+    draws: int = 24
 
     def fit(self, problem: FitProblem) -> Fitted:
         assert problem.law is not None

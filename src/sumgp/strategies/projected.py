@@ -24,7 +24,7 @@ UNMET = 1e-6  # scaled residual of a projected point above which the law counts 
 class Projected(Strategy):
     """Unconstrained regression, each point (and each sample) moved onto the law in the metric of its own covariance."""
 
-    draws: int = 32
+    draws: int = 24
 
     def fit(self, problem: FitProblem) -> Fitted:
         assert problem.law is not None

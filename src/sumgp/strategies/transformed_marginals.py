@@ -8,7 +8,7 @@ where f' leaves the image at a branch point of a square and either sign is possi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +19,7 @@ from sumgp.likelihoods.quadrature import normal_rule
 from sumgp.transforms import Transform
 
 NEGLIGIBLE = 1e-10  # probability of a branch at every point that is not worth its time
+MOMENTS = ("mean", "sd", "aux_mean", "aux_sd")
 NODES = 24  # of quadrature over f', for each piece between the ends of the image
 
 
@@ -186,6 +187,23 @@ class SkewedMarginals:
         """(n, T) root mean square distances from ``centre`` (n, T), both in the user's units."""
         return self._each(lambda marginal, f: marginal.spread(f), centre)
 
+    def at(self, rows: np.ndarray) -> SkewedMarginals:
+        """Some of the points."""
+        outputs = (OutputMarginal(m.transform, *(getattr(m, name)[rows] for name in MOMENTS)) for m in self.outputs)
+        return SkewedMarginals(tuple(outputs), self.shift, self.scale)
+
+    def followed_by(self, others: Sequence[SkewedMarginals]) -> SkewedMarginals:
+        """The points of this one and then those of the others, as points of one."""
+        parts = [self, *others]
+        outputs = tuple(
+            OutputMarginal(
+                marginal.transform,
+                *(np.concatenate([getattr(part.outputs[t], name) for part in parts]) for name in MOMENTS),
+            )
+            for t, marginal in enumerate(self.outputs)
+        )
+        return SkewedMarginals(outputs, self.shift, self.scale)
+
     @cached_property
     def _alike(self) -> tuple[tuple[list[int], OutputMarginal], ...]:
         """Outputs with the same transform, and their marginals in turn at each point as those of one output."""
@@ -206,6 +224,5 @@ class SkewedMarginals:
 def _joined(marginals: list[OutputMarginal]) -> OutputMarginal:
     if len(marginals) == 1:
         return marginals[0]
-    fields = ("mean", "sd", "aux_mean", "aux_sd")
-    arrays = (np.stack([getattr(m, name) for m in marginals], axis=1).ravel() for name in fields)
+    arrays = (np.stack([getattr(m, name) for m in marginals], axis=1).ravel() for name in MOMENTS)
     return OutputMarginal(marginals[0].transform, *arrays)

@@ -19,7 +19,7 @@ from sumgp.strategies.time_series import fit_time_series
 class Unconstrained(Strategy):
     """Ignore the law: multitask regression on the outputs as measured."""
 
-    draws: int = 32
+    draws: int = 24
 
     def fit(self, problem: FitProblem) -> Fitted:
         if problem.uses_markov:
