@@ -21,7 +21,7 @@ from sumgp.priors.kernels import leaves, prepare_kernel
 from sumgp.solvers.choice import Markov
 from sumgp.solvers.markov_objective import markov_terms
 from sumgp.strategies import Conditioned, Fitted, Linearized, Strategy, Transformed, Unconstrained
-from sumgp.strategies.contradiction import warn_if_contradicted
+from sumgp.strategies.contradiction import warn_if_contradicted, warn_if_repeats_contradict
 from sumgp.strategies.feasible import check_law
 from sumgp.strategies.law_setup import complete_scaling
 from sumgp.strategies.problem import FitProblem, typical_range
@@ -136,6 +136,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         with threadpool_limits(limits=threads, user_api="blas"):
             fitted = strategy.fit(problem)
         self._keep(problem, law, strategy, fitted)
+        warn_if_repeats_contradict(problem)
         if law is not None and not isinstance(strategy, Unconstrained):
             warn_if_contradicted(problem, law, fitted.components[0].noise * problem.scaling.y_scale**2)
         return self

@@ -20,6 +20,8 @@ from sumgp import (
     Transformed,
     Unconstrained,
 )
+from sumgp.strategies import law_engine
+from sumgp.strategies.law_engine import POINTS_PER_LENGTHSCALE
 from sumgp.transforms import Log, Sin
 
 X = np.linspace(0.0, 6.0, 15)
@@ -134,3 +136,17 @@ def test_an_output_measured_on_one_side_follows_the_law_through_its_turning_poin
     assert paper.predict(x[:, None])[-1, 1] == pytest.approx(truth[-1, 1], abs=0.3)
     for fitted in (gp, paper):
         assert np.max(np.abs(fitted.posterior(x[:, None]).residual())) < 1e-9
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_twice_as_many_law_points_move_means_by_less_than_a_twentieth_of_the_sd(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = []
+    for points in (POINTS_PER_LENGTHSCALE, 2.0 * POINTS_PER_LENGTHSCALE):
+        monkeypatch.setattr(law_engine, "POINTS_PER_LENGTHSCALE", points)
+        gp = plug_in(ENERGY, outputs=["z", "v"], strategy=Linearized(taper=None)).fit(X, measured(seed=seed))
+        answers.append((len(gp.fitted_.components[0].conditioning.points), gp.posterior(GRID)))
+    (few, coarse), (many, fine) = answers
+    assert many > few + 10
+    assert np.max(np.abs(coarse.mean - fine.mean) / fine.std) < 0.05

@@ -13,6 +13,7 @@ ROUND_OFF = 1e-14
 NEAREST_STEPS = 4
 HARD_STEPS = 12
 UNMET = 1e-10  # scaled residual
+HALVINGS = 8  # of a step that does not come closer to the law
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,15 @@ def _weights(J: np.ndarray, metric: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return MJ, regular_inverse(np.einsum("nrc,ncs->nrs", J, MJ), round_off)
 
 
-def project(law: UnitFreeLaw, start: np.ndarray, metric: np.ndarray, x: np.ndarray, max_steps: int = 60) -> Projection:
+def project(
+    law: UnitFreeLaw, start: np.ndarray, metric: np.ndarray, x: np.ndarray, max_steps: int = 60, halvings: int = HALVINGS
+) -> Projection:
     """Minimise (f - start)^T metric^-1 (f - start) subject to the law, point by point, without inverting the metric.
 
     f_{k+1} = start + M J^T (J M J^T)^+ (J (f_k - start) - g(f_k)), damped where the residual would grow, then plain
     Newton steps down to round-off. Points that are met stop early; those that are far from it after twelve steps go on
-    in a rounder metric, since one that moves hardly known outputs only can zigzag past the law.
+    in a rounder metric, since one that moves hardly known outputs only can zigzag past the law. Many ``halvings`` of a
+    step find a way back from where the law is almost flat and steps are far too long.
     """
     f, used = start.copy(), metric
     g = law.residual(f, x)
@@ -68,7 +72,7 @@ def project(law: UnitFreeLaw, start: np.ndarray, metric: np.ndarray, x: np.ndarr
         nearest = step < NEAREST_STEPS
         if step == HARD_STEPS:
             used = _rounded(metric)
-        gained = _step(law, f, start, used, x, g, live, nearest)
+        gained = _step(law, f, start, used, x, g, live, nearest, halvings)
         size = np.max(np.abs(g[live]), axis=1)
         # A step towards the nearest point may fail where a plain Newton step still comes closer to the law.
         live = live[(size > 1e-15) & (gained | nearest | (step < HARD_STEPS))]
@@ -92,7 +96,7 @@ def _move_single_columns(
         alone = np.zeros_like(metric)
         alone[:, column, column] = metric[:, column, column]
         for _ in range(HARD_STEPS):
-            _step(law, f, start, alone, x, g, left, False)
+            _step(law, f, start, alone, x, g, left, False, HALVINGS)
         left = left[np.max(np.abs(g[left]), axis=1) > UNMET]
         if not len(left):
             break
@@ -114,6 +118,7 @@ def _step(
     g: np.ndarray,
     live: np.ndarray,
     nearest: bool,
+    halvings: int,
 ) -> np.ndarray:
     """One damped step at the live points, in place; True where the residual shrank."""
     J = law.jacobian(f[live], x[live])
@@ -129,7 +134,7 @@ def _step(
     pending = np.arange(len(live))
     gained = np.zeros(len(live), dtype=bool)
     length = 1.0
-    for _ in range(8):
+    for _ in range(halvings):
         rows = live[pending]
         trial = f[rows] + length * direction[pending]
         value = law.residual(trial, x[rows])

@@ -13,6 +13,7 @@ from sumgp.strategies.problem import FitProblem
 
 STANDARD_ERRORS = 6.0  # between a stated total and the data's own before a warning
 FEWEST_ROWS = 4
+ROUND_OFF = 1e-9  # of a value: less than that is how it was written down
 
 
 def warn_if_contradicted(problem: FitProblem, law: Law, noise: np.ndarray) -> None:
@@ -23,7 +24,8 @@ def warn_if_contradicted(problem: FitProblem, law: Law, noise: np.ndarray) -> No
     complete = problem.data.measured[:, law.involved()[: problem.n_outputs]].all(axis=1)
     if law.unknowns or complete.sum() < FEWEST_ROWS:
         return
-    filled = problem.scaling.restore(typical_rows(problem.data, problem.scaling))[complete]
+    typical = problem.scaling.restore(typical_rows(problem.data, problem.scaling))
+    filled = np.where(problem.data.measured, problem.data.y, typical)[complete]
     x = problem.data.x[complete]
     active = law.active(x)
     with np.errstate(all="ignore"):
@@ -40,6 +42,28 @@ def warn_if_contradicted(problem: FitProblem, law: Law, noise: np.ndarray) -> No
             warnings.warn(
                 f"the data contradict the law {law.labels[row]!r}: measured rows miss it by {offset:.4g} on average, "
                 f"with a standard error of {error:.2g}; check the total, or declare it unknown",
+                SumGPWarning,
+                stacklevel=3,
+            )
+
+
+def warn_if_repeats_contradict(problem: FitProblem) -> None:
+    """Rows at the same input that differ by far more than the noise they are said to have."""
+    if problem.noise.known is None:
+        return
+    data, sd = problem.data, np.sqrt(np.broadcast_to(problem.noise.known, problem.data.y.shape)) * problem.scaling.y_scale
+    _, place = np.unique(data.x, axis=0, return_inverse=True)
+    for t, name in enumerate(data.output_names):
+        seen = data.measured[:, t]
+        count = np.bincount(place[seen])
+        mean = np.bincount(place[seen], data.y[seen, t]) / np.maximum(count, 1)
+        gap = np.abs(data.y[seen, t] - mean[place[seen]])
+        stated = STANDARD_ERRORS * sd[seen, t] + ROUND_OFF * np.abs(data.y[seen, t])
+        if np.any(gap > stated):
+            worst = int(np.argmax(gap - stated))
+            warnings.warn(
+                f"noise: rows at the same input differ in {name!r} by {gap[worst]:.3g} from their mean, with a stated "
+                f"standard deviation of {sd[seen, t][worst]:.3g}; give a larger one, or leave noise='per-output'",
                 SumGPWarning,
                 stacklevel=3,
             )

@@ -12,6 +12,8 @@ from sumgp.inference.curvature import Bend, bend
 from sumgp.inference.projection import project
 from sumgp.inference.unitfree import UnitFreeLaw
 
+DRAW_HALVINGS = 30
+
 
 @dataclass(frozen=True, eq=False)
 class LocalPosterior:
@@ -114,5 +116,7 @@ def projected_draws(law: UnitFreeLaw, draws: np.ndarray, metric: np.ndarray, x: 
 
 
 def _moved(law: UnitFreeLaw, draws: np.ndarray, metrics: np.ndarray, x: np.ndarray) -> np.ndarray:
+    # Among many draws some start where the law is almost flat.
     count, n, C = draws.shape
-    return project(law, draws.reshape(count * n, C), metrics, np.tile(x, (count, 1))).points.reshape(count, n, C)
+    moved = project(law, draws.reshape(count * n, C), metrics, np.tile(x, (count, 1)), halvings=DRAW_HALVINGS)
+    return moved.points.reshape(count, n, C)
