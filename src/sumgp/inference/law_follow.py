@@ -46,4 +46,4 @@ def follow_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, va
         K = K - np.tensordot(gain, np.linalg.solve(S, gain[stops].transpose(2, 0, 1).reshape(len(w), -1)), 1).reshape(
             K.shape
         )
-    return mean
+    return mean if np.all(np.isfinite(mean)) else m

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sumgp.errors import NumericalError
 from sumgp.inference.law_follow import follow_law
 from sumgp.inference.law_solve import ENOUGH, FULL, LawSolution, law_evidence, solve_law, solve_linear_law
 from sumgp.linalg import cholesky, solve_cholesky
@@ -82,7 +83,7 @@ class LawEngine:
             step = np.zeros_like(sd)
             step[:, c] = 2.0 * sd[:, c]
             below, above = law.jacobian(state.mean - step, x), law.jacobian(state.mean + step, x)
-            found |= np.any(below * above < 0, axis=(1, 2))
+            found |= np.any(np.sign(below) * np.sign(above) < 0, axis=(1, 2))
         return float(found.mean()) > MANY_TURNS
 
     def look_for_branches(self, prior: MultitaskPrior, theta: np.ndarray) -> bool:
@@ -95,8 +96,11 @@ class LawEngine:
             return False
         P = state.covariance(None, setup.x)
         followed = follow_law(setup.law, setup.x_law, state.mean, P, self.law_sd**2)
-        plain, _ = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd)
-        better, f = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd, [followed])
+        try:
+            plain, _ = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd)
+            better, f = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd, [followed])
+        except NumericalError:
+            return False
         if better <= plain + ANOTHER_BRANCH:
             return False
         self.branches.append(f)
