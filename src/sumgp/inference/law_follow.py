@@ -29,7 +29,8 @@ def follow_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, va
     waiting = np.ones(len(stops), dtype=bool)
     for _ in stops:
         spread = np.where(waiting, np.einsum("scsc->s", K[stops]), np.inf)
-        s = int(np.argmax(spread <= (1.0 + EQUAL) * np.min(spread)))
+        least = float(np.min(spread))
+        s = int(np.argmax(spread <= least + EQUAL * abs(least)))
         waiting[s] = False
         i = stops[s]
         here, local, f = x[i : i + 1], K[i, :, s], mean[i]
@@ -43,7 +44,6 @@ def follow_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, va
             f = mean[i] + local @ (J.T @ w)
         gain = K[:, :, s] @ J.T  # (n, C, R)
         mean = mean + gain @ w
-        K = K - np.tensordot(gain, np.linalg.solve(S, gain[stops].transpose(2, 0, 1).reshape(len(w), -1)), 1).reshape(
-            K.shape
-        )
+        pulled = np.linalg.solve(S, gain[stops].transpose(2, 0, 1).reshape(len(w), -1))
+        K = K - (gain @ pulled).reshape(K.shape)
     return mean if np.all(np.isfinite(mean)) else m
