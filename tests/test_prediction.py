@@ -12,6 +12,7 @@ from test_estimator import ASKED, BUDGET, X, Y, outputs, plug_in
 
 from sumgp import ConstrainedGP, DataError, LinearConstraint
 from sumgp.prediction import Posterior, mixture_quantile
+from sumgp.prediction.branches import likelier_mean
 
 
 @pytest.fixture(scope="module")
@@ -191,3 +192,16 @@ def test_blocks_of_points_give_what_single_points_give() -> None:
     alone: Any = plug_in(BUDGET).fit(X, Y).posterior(posterior.x[300:301])
     np.testing.assert_allclose(posterior.mean[300], alone.mean[0], atol=1e-9)
     np.testing.assert_allclose(posterior.std[300], alone.std[0], rtol=1e-7)
+
+
+def test_means_of_separate_branches_are_that_of_the_likelier() -> None:
+    """Point 0: two branches four units apart; point 1: no gap; both columns follow the branch."""
+    means = np.array([[[2.0, 1.0], [0.1, 0.0]], [[2.2, 1.2], [0.2, 0.0]], [[-2.0, 5.0], [0.3, 0.0]]])
+    variances = np.full((3, 2, 1), 0.01)
+    weights = np.array([0.3, 0.3, 0.4])
+    found = likelier_mean(means, variances, weights)
+    np.testing.assert_allclose(found[0], [2.1, 1.1])
+    np.testing.assert_allclose(found[1], [0.3 * 0.1 + 0.3 * 0.2 + 0.4 * 0.3, 0.0])
+    np.testing.assert_allclose(likelier_mean(means, variances, np.array([0.2, 0.2, 0.6]))[0], [-2.0, 5.0])
+    np.testing.assert_allclose(likelier_mean(means, 100.0 * variances, weights), np.tensordot(weights, means, axes=1))
+    np.testing.assert_allclose(likelier_mean(means[:1], variances[:1], np.ones(1)), means[0])

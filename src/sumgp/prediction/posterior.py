@@ -13,6 +13,7 @@ from sumgp.constraints.law import Law
 from sumgp.data import Data, Scaling
 from sumgp.errors import DataError, worded
 from sumgp.inference.projection import project
+from sumgp.prediction.branches import likelier_mean
 from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
 from sumgp.prediction.skewed import SkewedMixture
 from sumgp.strategies.base import Fitted, PosteriorComponent
@@ -97,11 +98,12 @@ class Posterior:
         inputs = self.scaling.inputs(x)
         parts = single_points(self.fitted.components, inputs, x)
         mean = np.stack([p.mean for p in parts])
-        centre = np.einsum("k,knc->nc", weights, mean)
+        variance = np.stack([np.einsum("ncc->nc", p.covariance)[:, :T] for p in parts])
+        bends_law = self.fitted.law is not None and not self.fitted.law.is_linear
+        centre = likelier_mean(mean, variance, weights) if bends_law else np.einsum("k,knc->nc", weights, mean)
         offset = mean - centre
         covariance = np.einsum("k,kncd->ncd", weights, np.stack([p.covariance for p in parts]))
         covariance = covariance + np.einsum("k,knc,knd->ncd", weights, offset, offset)
-        variance = np.stack([np.einsum("ncc->nc", p.covariance)[:, :T] for p in parts])
         means = mean[:, :, :T]
         bent = np.zeros(len(x), dtype=bool)
         if all(p.bend is not None for p in parts):

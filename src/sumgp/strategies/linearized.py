@@ -20,6 +20,7 @@ from sumgp.strategies.time_series import fit_time_series
 
 TAPERS = (None, 8.0, 2.0, 0.5, 0.0)
 EQUAL = 1e-6  # difference of log densities
+DRAWS_FOR_BRANCHES = 4  # times as many draws where the law can be met on several branches
 HOPELESS = -1e6  # score of hyperparameters under which the law cannot be imposed
 
 
@@ -61,9 +62,10 @@ class Linearized(Strategy):
             return engine.component(prior, theta, taper)
 
         # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours.
-        components, weights, report = mix(
-            problem, fitted, build, None if taper == 0.0 else score, self.draws, undecided=any(found) and not all(found)
-        )
+        # How much weight each branch has depends on many hyperparameters.
+        draws = self.draws * (DRAWS_FOR_BRANCHES if any(found) else 1)
+        undecided = any(found) and not all(found)
+        components, weights, report = mix(problem, fitted, build, None if taper == 0.0 else score, draws, undecided)
         report |= taper_report | _law_report(components, weights) | {"law_starts": 1 + len(engine.branches)}
         if report["status"] != "converged":
             warnings.warn(
