@@ -13,7 +13,7 @@ from sumgp.inference.unitfree import UnitFreeLaw
 
 LOCAL_STEPS = 2
 EQUAL = 1e-6  # relative difference of variances that round-off may make
-STOPS = 40  # points at which the law is imposed on the way
+STOPS = 30  # points at which the law is imposed on the way
 
 
 def follow_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, variances: np.ndarray) -> np.ndarray:

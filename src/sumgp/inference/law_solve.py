@@ -143,18 +143,24 @@ def solve_linear_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarr
 
 
 def law_evidence(
-    law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, law_sd: np.ndarray, starts: Sequence[np.ndarray] = ()
+    law: UnitFreeLaw,
+    x: np.ndarray,
+    m: np.ndarray,
+    P: np.ndarray,
+    law_sd: np.ndarray,
+    starts: Sequence[np.ndarray] = (),
+    from_mean: bool = True,
 ) -> tuple[float, np.ndarray]:
     """Log evidence of the law, -merit - logdet(I + J P J^T / s^2) / 2 (Laplace), and the f it is attained at.
 
-    ``law_sd`` (nR,) is the s within which the law is asked to hold. The search starts from m and from all ``starts``; the
-    highest evidence counts.
+    ``law_sd`` (nR,) is the s within which the law is asked to hold. The search starts from m (unless not ``from_mean``) and
+    from all ``starts``; the highest evidence counts.
     """
     n, C = m.shape
     problem = _Problem(law, x, m, np.ascontiguousarray(P.reshape(n * C, n, C).transpose(1, 0, 2)))
     variances = law_sd**2
     best: tuple[float, np.ndarray] | None = None
-    for start in (None, *starts):
+    for start in (*((None,) if from_mean else ()), *starts):
         f = m if start is None else start
         f, q, (_, _, factor), _ = _anneal(problem, f, np.zeros_like(m), variances, ROUGH, warm=start is not None)
         merit = _merit(q, f - m, law.residual(f, x), variances)

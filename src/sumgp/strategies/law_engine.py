@@ -98,7 +98,7 @@ class LawEngine:
         followed = follow_law(setup.law, setup.x_law, state.mean, P, self.law_sd**2)
         try:
             plain, _ = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd)
-            better, f = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd, [followed])
+            better, f = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd, [followed], from_mean=False)
         except NumericalError:
             return False
         if better <= plain + ANOTHER_BRANCH:

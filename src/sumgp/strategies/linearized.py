@@ -63,7 +63,8 @@ class Linearized(Strategy):
 
         # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours.
         # How much weight each branch has depends on many hyperparameters.
-        draws = self.draws * (DRAWS_FOR_BRANCHES if any(found) else 1)
+        many = any(found) and problem.uncertainty == "integrated"
+        draws = self.draws * (DRAWS_FOR_BRANCHES if many else 1)
         undecided = any(found) and not all(found)
         components, weights, report = mix(problem, fitted, build, None if taper == 0.0 else score, draws, undecided)
         report |= taper_report | _law_report(components, weights) | {"law_starts": 1 + len(engine.branches)}
