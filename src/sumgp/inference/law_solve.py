@@ -22,8 +22,8 @@ INNER_STEPS = 12
 LAST_STEPS = 60  # where the solution is wanted to round-off
 ROUGH = 3e-2  # steps below this many posterior sds end a level
 ENOUGH = 1e-5  # and the last one of a solution that is averaged with others
-EQUAL = 1e-6  # evidences closer than this differ by round-off only
 FULL = 1e-10  # and of one that stands alone
+EQUAL = 1e-6  # evidences closer than this differ by round-off only
 
 
 @dataclass(frozen=True)

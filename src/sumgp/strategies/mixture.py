@@ -95,12 +95,19 @@ def _fit_each(
 
 
 def mix(
-    problem: FitProblem, fitted: Candidates, build: Build, score: Score | None, draws: int, undecided: bool = False
+    problem: FitProblem,
+    fitted: Candidates,
+    build: Build,
+    score: Score | None,
+    draws: int,
+    undecided: bool = False,
+    widening: float = WIDENING,
 ) -> tuple[tuple[Component, ...], np.ndarray, dict[str, Any]]:
     """Components and weights: the best maximum alone ("plug-in"), or draws around all maxima ("integrated").
 
     ``undecided``: maxima of different candidates meet the law in different ways. Then the draw of highest weight is plugged
-    in, since a maximum says nothing of how many hyperparameters agree with it.
+    in, since a maximum says nothing of how many hyperparameters agree with it. ``widening`` multiplies the standard
+    deviations of what is averaged.
     """
     large = int((~np.isnan(problem.y)).sum()) > LARGEST_INTEGRATED
     report: dict[str, Any] = {"candidates": _describe(fitted), "uncertainty": problem.uncertainty}
@@ -120,13 +127,13 @@ def mix(
         report |= _chosen(fitted, best, fitted.maxima[best].status, theta)
         return (build(fitted.priors[best], theta),), np.ones(1), report
     fitted, result = _integrated(problem, fitted, score, draws)
-    components = tuple(build(fitted.priors[d.candidate], d.theta).widened(WIDENING) for d in result.draws)
+    components = tuple(build(fitted.priors[d.candidate], d.theta).widened(widening) for d in result.draws)
     weights = np.array([d.weight for d in result.draws])
     most = int(np.argmax(result.candidate_weights))
     report |= _chosen(fitted, most, fitted.maxima[fitted.best].status, fitted.maxima[most].theta)
     report |= {
         "draws": len(weights),
-        "widening": WIDENING,
+        "widening": widening,
         "effective_sample_size": result.effective,
         "temperature": result.temperature,
         "candidate_weights": dict(zip([kernel_name(p) for p in fitted.priors], result.candidate_weights, strict=True)),
