@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
-from threadpoolctl import threadpool_limits
 
 from sumgp.constraints import AllOf, Constraint, FormulaConstraint, Law, SumLaw
 from sumgp.data import Data, Scaling, choose_scaling, is_frame, merged_groups, output_groups, read_inputs, read_outputs
@@ -25,6 +24,7 @@ from sumgp.strategies.contradiction import warn_if_contradicted, warn_if_repeats
 from sumgp.strategies.feasible import check_law
 from sumgp.strategies.law_setup import complete_scaling
 from sumgp.strategies.problem import FitProblem, typical_range
+from sumgp.threads import limited_threads
 
 LONG_SERIES = 3000  # measured entries of a time series above which the state-space form is chosen
 SMALL_BLAS = 400  # measured entries below which threads cost more than they give
@@ -133,7 +133,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         if law is not None and not isinstance(strategy, Unconstrained):
             check_law(law, problem.data, problem.scaling)
         threads = 1 if problem.y.size <= SMALL_BLAS else None
-        with threadpool_limits(limits=threads, user_api="blas"):
+        with limited_threads(threads):
             fitted = strategy.fit(problem)
         self._keep(problem, law, strategy, fitted)
         warn_if_repeats_contradict(problem)

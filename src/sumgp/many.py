@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
 
 from sumgp.errors import DataError, SumGPError, worded
 from sumgp.estimator import ConstrainedGP
 from sumgp.parallel import Lost, spread
+from sumgp.threads import limited_threads
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ class _Work:
     def __call__(self, dataset: tuple[Any, ...]) -> FitResult:
         X, Y, at = dataset
         start = time.process_time()
-        with warnings.catch_warnings(record=True) as caught, threadpool_limits(limits=1):
+        with warnings.catch_warnings(record=True) as caught, limited_threads(1):
             warnings.simplefilter("always")
             try:
                 fitted = clone(self.model).fit(X, Y)

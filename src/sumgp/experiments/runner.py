@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from sumgp import metrics
 from sumgp.errors import SumGPError
@@ -19,6 +18,7 @@ from sumgp.experiments.methods import Method, Settings
 from sumgp.experiments.problem import Cell, Dataset, Problem
 from sumgp.experiments.records import FAILED, Key, Record, RecordFile
 from sumgp.parallel import Lost, spread
+from sumgp.threads import limited_threads
 
 LEVEL = 0.95
 RECORDED_LEVELS = (0.2, 0.4, 0.6, 0.8, LEVEL)
@@ -69,7 +69,7 @@ def plan(
 
 def run_task(task: Task) -> Record:
     """Fit, predict and score; a fit that fails gives a record that says so."""
-    with warnings.catch_warnings(record=True) as caught, threadpool_limits(limits=1):
+    with warnings.catch_warnings(record=True) as caught, limited_threads(1):
         warnings.simplefilter("always")
         try:
             scores = _scores(task)

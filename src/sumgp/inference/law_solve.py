@@ -194,50 +194,60 @@ def _anneal(
         A = np.einsum("nrc,nck->nrk", J, PJ.reshape(n, C, -1)).reshape(PJ.shape[1], -1)
         A[np.diag_indices_from(A)] += variances
         factor = cholesky(A, "law")
-        w, aim, _ = _corrected(problem, J, PJ, factor, f, g, variances)
-        aim_q = np.einsum("nrc,nr->nc", J, w.reshape(n, -1))
-        length = 1.0
-        moved = False
-        while length > 1e-3:
-            trial, trial_q = (aim, aim_q) if length == 1.0 else (f + length * (aim - f), q + length * (aim_q - q))
-            residual = law.residual(trial, x)
-            trial_merit = _merit(trial_q, trial - m, residual, variances)
-            if trial_merit <= merit * (1.0 + 1e-12) + 1e-12:
-                moved = True
-                break
+        aim = _corrected(problem, J, PJ, factor, f, g, variances)
+        trial, length = aim, 1.0
+        while not (moved := trial.merit <= merit * (1.0 + 1e-12) + 1e-12) and length > 2e-3:
             length *= 0.5
+            trial = _between(problem, f, q, aim, length, variances)
         if not moved:
             break
-        change = float(np.max(np.abs(trial - f) / sd, initial=0.0))
-        f, q, g, merit = trial, trial_q, residual, trial_merit
+        change = float(np.max(np.abs(trial.f - f) / sd, initial=0.0))
+        f, q, g, merit = trial.f, trial.q, trial.g, trial.merit
         if change < tolerance:
             break
-    return f, q, (J, w, factor), steps
+    return f, q, (J, aim.w, factor), steps
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Where a step leads: f = m + P q, its residual g and its merit; ``w`` are the multipliers of the full step."""
+
+    w: np.ndarray
+    f: np.ndarray
+    q: np.ndarray
+    g: np.ndarray
+    merit: float
 
 
 def _corrected(
     problem: _Problem, J: np.ndarray, PJ: np.ndarray, factor: np.ndarray, f: np.ndarray, g: np.ndarray, variances: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
+) -> _Point:
     """Full step, then up to three re-projections with the same factor, keeping the best by merit."""
-    best = None
+    best: _Point | None = None
     for _ in range(4):
         right = np.einsum("nrc,nc->nr", J, f - problem.m) - g
         if not np.all(np.isfinite(right)):
             break
         w = solve_cholesky(factor, right.ravel())
-        f = problem.m + (PJ @ w).reshape(f.shape)
+        displacement = (PJ @ w).reshape(f.shape)
+        f = problem.m + displacement
         g = problem.law.residual(f, problem.x)
         q = np.einsum("nrc,nr->nc", J, w.reshape(J.shape[:2]))
-        value = _merit(q, f - problem.m, g, variances)
-        if best is not None and not value < 0.999 * best[2]:
-            if value < best[2]:
-                best = (w, f, value)
-            break
-        best = (w, f, value)
+        point = _Point(w, f, q, g, _merit(q, displacement, g, variances))
+        if best is not None and not point.merit < 0.999 * best.merit:
+            return point if point.merit < best.merit else best
+        best = point
     if best is None:
-        w = np.zeros(len(factor))
-        best = (w, problem.m, np.inf)
+        zeros, g = np.zeros_like(problem.m), problem.law.residual(problem.m, problem.x)
+        best = _Point(np.zeros(len(factor)), problem.m, zeros, g, _merit(zeros, zeros, g, variances))
     return best
+
+
+def _between(problem: _Problem, f: np.ndarray, q: np.ndarray, aim: _Point, length: float, variances: np.ndarray) -> _Point:
+    """The point a share ``length`` of the way from f and q to ``aim``."""
+    f, q = f + length * (aim.f - f), q + length * (aim.q - q)
+    g = problem.law.residual(f, problem.x)
+    return _Point(aim.w, f, q, g, _merit(q, f - problem.m, g, variances))
 
 
 def _merit(q: np.ndarray, displacement: np.ndarray, g: np.ndarray, variances: np.ndarray) -> float:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
+PRECISION = 1e-9  # of a quantile, in standard deviations of the narrowest component
+
 
 @dataclass(frozen=True, eq=False)
 class GaussianMixture:
@@ -42,19 +44,22 @@ def mixture_quantile(means: np.ndarray, sds: np.ndarray, weights: np.ndarray, pr
     if len(weights) == 1:
         return ends[0]
     # The quantile lies between the smallest and the largest of the components' own quantiles.
-    low, high = ends.min(axis=0), ends.max(axis=0)
-    value = np.einsum("k,knt->nt", weights, ends)
+    low, high = ends.min(axis=0).ravel(), ends.max(axis=0).ravel()
+    value = np.einsum("k,knt->nt", weights, ends).ravel()
+    flat_means, flat_sds = means.reshape(len(weights), -1), sds.reshape(len(weights), -1)
+    going = np.arange(len(value))
     for _ in range(60):
-        s = (value - means) / sds
-        F = np.einsum("k,knt->nt", weights, ndtr(s))
+        m, sd, v = flat_means[:, going], flat_sds[:, going], value[going]
+        s = (v - m) / sd
+        F = weights @ ndtr(s)
+        density = (weights / np.sqrt(2.0 * np.pi)) @ (np.exp(-0.5 * s**2) / sd)
         below = probability > F
-        low, high = np.where(below, value, low), np.where(below, high, value)
-        density = np.einsum("k,knt->nt", weights, np.exp(-0.5 * s**2) / (sds * np.sqrt(2.0 * np.pi)))
+        low[going], high[going] = np.where(below, v, low[going]), np.where(below, high[going], v)
         with np.errstate(all="ignore"):
-            newton = value - (F - probability) / density
-        inside = np.isfinite(newton) & (newton > low) & (newton < high)
-        update = np.where(inside, newton, 0.5 * (low + high))
-        if np.max(np.abs(update - value) / sds.min(axis=0)) < 1e-9:
-            return update
-        value = update
-    return value
+            newton = v - (F - probability) / density
+        inside = np.isfinite(newton) & (newton > low[going]) & (newton < high[going])
+        value[going] = np.where(inside, newton, 0.5 * (low[going] + high[going]))
+        going = going[np.abs(value[going] - v) >= PRECISION * sd.min(axis=0)]
+        if not len(going):
+            break
+    return value.reshape(means.shape[1:])

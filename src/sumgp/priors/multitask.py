@@ -125,7 +125,8 @@ class MultitaskPrior:
         centre, below, above = self._prior_arrays
         offset = theta - centre
         width = np.where(offset < 0, below, above)
-        return self._log_normaliser - 0.5 * float(np.sum((offset / width) ** 2)), -offset / width**2
+        z = offset / width
+        return self._log_normaliser - 0.5 * float(z @ z), -z / width
 
     @cached_property
     def _log_normaliser(self) -> float:

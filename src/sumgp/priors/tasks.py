@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,17 +95,42 @@ class FullTask(TaskCovariance):
         return S + S.T
 
     def covariance(self, parameters: np.ndarray) -> np.ndarray:
+        if self.n_outputs == 2:
+            return _pair_covariance(*parameters.tolist())
         d = np.exp(parameters[: self.n_outputs])
         E = self._exponential(parameters).value
         return d[:, None] * E * d + FLOOR * np.eye(self.n_outputs)
 
     def pull_back(self, parameters: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        if self.n_outputs == 2:
+            return _pair_pull_back(*parameters.tolist(), gradient)
         d = np.exp(parameters[: self.n_outputs])
         exponential = self._exponential(parameters)
         scaled = d[:, None] * gradient * d
         amplitudes = 2.0 * np.sum(scaled * exponential.value, axis=1)
         correlations = 2.0 * exponential.pull_back(scaled)[self._above]
         return np.concatenate([amplitudes, correlations])
+
+
+# Two outputs are the commonest case, and expm [[0, s], [s, 0]] = [[cosh s, sinh s], [sinh s, cosh s]].
+def _pair_covariance(d1: float, d2: float, s: float) -> np.ndarray:
+    a, b = math.exp(d1), math.exp(d2)
+    even, cross = math.cosh(s), a * b * math.sinh(s)
+    return np.array([[a * a * even + FLOOR, cross], [cross, b * b * even + FLOOR]])
+
+
+def _pair_pull_back(d1: float, d2: float, s: float, gradient: np.ndarray) -> np.ndarray:
+    a, b = math.exp(d1), math.exp(d2)
+    even, odd = math.cosh(s), math.sinh(s)
+    (g11, g12), (_, g22) = gradient.tolist()
+    first, cross, second = a * a * g11, a * b * g12, b * b * g22
+    return np.array(
+        [
+            2.0 * (first * even + cross * odd),
+            2.0 * (second * even + cross * odd),
+            (first + second) * odd + 2.0 * cross * even,
+        ]
+    )
 
 
 @dataclass(frozen=True)

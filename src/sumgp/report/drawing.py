@@ -11,9 +11,9 @@ import numpy as np
 from sumgp.report.axes import Axis, axis_over
 from sumgp.report.theme import Theme
 
-WIDTH = 620.0
+WIDTH, NARROW = 620.0, 360.0  # for a page, and for a phone: text keeps its size, panels do not
 LEFT, RIGHT, BOTTOM, BETWEEN = 62.0, 12.0, 38.0, 18.0
-LEGEND_LINE, LEGEND_COLUMNS = 15.0, 3
+LEGEND_LINE, LEGEND_COLUMN = 15.0, 168.0
 MOST_POINTS = 4000  # of one line; more are drawn as the extremes of short pieces, which looks the same
 LONGEST_LABEL = 26
 FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
@@ -66,18 +66,24 @@ class Panel:
     logarithmic: bool = False
 
 
-def figure(panels: Sequence[Panel], x_label: str, theme: Theme, height: float, columns: int = 1) -> bytes:
+def figure(
+    panels: Sequence[Panel], x_label: str, theme: Theme, height: float, columns: int = 1, width: float = WIDTH
+) -> bytes:
     """The panels, ``height`` each, in rows of ``columns`` over one common range of x, below one legend."""
     legend = list({mark.label: mark for panel in panels for mark in panel.marks if mark.label}.values())
     rows = -(-len(panels) // columns)
-    top = 14.0 + LEGEND_LINE * -(-len(legend) // LEGEND_COLUMNS)
+    # A narrow legend begins left of the panels: two columns are to fit.
+    legend_left = LEFT if width >= WIDTH else RIGHT
+    legend_columns = int((width - legend_left - RIGHT) // LEGEND_COLUMN)
+    legend_lines = -(-len(legend) // legend_columns)
+    top = 14.0 + LEGEND_LINE * legend_lines
     total = top + rows * height + (rows - 1) * BETWEEN + BOTTOM
-    wide = (WIDTH - columns * (LEFT + RIGHT)) / columns
+    wide = (width - columns * (LEFT + RIGHT)) / columns
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {total:g}" width="{WIDTH:g}" height="{total:g}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {total:g}" width="{width:g}" height="{total:g}" '
         f'font-family="{FONT}" font-size="10" fill="{theme.ink}">',
         f'<rect width="100%" height="100%" fill="{theme.panel}"/>',
-        *_legend(legend, theme),
+        *_legend(legend, legend_left, (width - legend_left - RIGHT) / legend_columns, legend_lines),
     ]
     for number, panel in enumerate(panels):
         row, column = divmod(number, columns)
@@ -114,12 +120,11 @@ def _heights(mark: Mark) -> list[np.ndarray]:
     return [] if isinstance(mark, Points) and mark.shape == "tick" else [mark.y]
 
 
-def _legend(marks: Sequence[Mark], theme: Theme) -> Iterator[str]:
-    lines = -(-len(marks) // LEGEND_COLUMNS)
+def _legend(marks: Sequence[Mark], start: float, column_width: float, lines: int) -> Iterator[str]:
     for number, mark in enumerate(marks):
         # Filled column by column; columns of equal width, because text cannot be measured here.
-        column, line = divmod(number, max(lines, 1))
-        left = LEFT + column * (WIDTH - LEFT - RIGHT) / LEGEND_COLUMNS
+        column, line = divmod(number, lines)
+        left = start + column * column_width
         middle = 12.0 + LEGEND_LINE * line
         yield _sample(mark, left, middle)
         yield f'<text x="{left + 32:.1f}" y="{middle + 3.5:.1f}">{escape(mark.label)}</text>'

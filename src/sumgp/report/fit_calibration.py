@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from sumgp.report.drawing import Band, Curve, Panel, Points, figure
+from sumgp.report.drawing import NARROW, Band, Curve, Panel, Points, figure
 from sumgp.report.fit_scores import LeftOut
 from sumgp.report.theme import Theme
 
@@ -84,4 +84,4 @@ def draw_left_out(left_out: LeftOut, theme: Theme) -> bytes:
         Curve(stated, np.array([c.share for c in found]), first, "", 1.3),
         Points(stated, np.array([c.share for c in found]), first, "left-out measurements", 6.0),
     )
-    return figure([Panel(marks, "share inside")], "stated share", theme, 240.0)
+    return figure([Panel(marks, "share inside")], "stated share", theme, 240.0, width=NARROW)

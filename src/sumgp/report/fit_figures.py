@@ -3,43 +3,63 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
-from sumgp.report.drawing import Band, Curve, Mark, Panel, Points, figure
+from sumgp.report.drawing import NARROW, WIDTH, Band, Curve, Mark, Panel, Points, figure
 from sumgp.report.fit_calibration import counts, draw_left_out
 from sumgp.report.fit_study import LEVEL, FitStudy
 from sumgp.report.picture import Picture
 from sumgp.report.theme import DARK, LIGHT, Theme
 
 MOST_PANELS = 12
+OUTPUT_HEIGHT, LAW_HEIGHT = 140.0, 165.0
+SMALLEST = 1e-17  # drawn in place of an exact zero on the logarithmic axis
+LAW = (
+    "Size of left minus right side, logarithmic: measured rows, the fit without the law, and this fit. Exact zeros are "
+    f"drawn at {SMALLEST:.0e}."
+)
 CALIBRATION = (
     "Do intervals hold what they state? Share of left-out measurements inside their interval, for intervals that state "
     "10 to 99 %; on the dashed line both are equal."
 )
-SMALLEST = 1e-17  # drawn in place of an exact zero on the logarithmic axis
 
 
 def fit_pictures(found: FitStudy) -> list[Picture]:
     """The outputs, the law where there is one, and calibration by leave-out where that is known."""
     over = found.posterior.data.input_names[0]
-    shown = "" if len(found.outputs) <= MOST_PANELS else f" The first {MOST_PANELS} of {len(found.outputs)} outputs."
-    several = "" if found.posterior.data.n_inputs == 1 else f" There are several inputs; the points are drawn over {over}."
-    outputs = (
-        f"Each output over {over}. The band holds 95 %; ticks at the bottom mark rows where the output was not measured."
-        f"{shown}{several}"
-    )
-    law = "Size of left minus right side, logarithmic: measured rows, the fit without the law, and this fit."
-    sketches = [("outputs", outputs, draw_outputs)]
+    pictures = [_picture("outputs", _outputs_caption(found), output_panels(found, LIGHT), over, OUTPUT_HEIGHT)]
     if found.violation is not None:
-        sketches.append(("law", law, draw_law))
+        pictures.append(_picture("law", LAW, [law_panel(found, LIGHT)], over, LAW_HEIGHT))
     if counts(found.left_out):
-        sketches.append(("calibration", CALIBRATION, draw_calibration))
-    pictures = []
-    for name, caption, draw in sketches:
-        light = draw(found, LIGHT)
-        pictures.append(Picture(name, "fit", caption, light, in_dark(light)))
+        light = draw_left_out(found.left_out, LIGHT)
+        pictures.append(Picture("calibration", "fit", CALIBRATION, light, in_dark(light)))
     return pictures
+
+
+def _picture(name: str, caption: str, panels: Sequence[Panel], over: str, height: float) -> Picture:
+    """A figure in both themes, as wide as a page and as wide as a phone."""
+    wide = figure(panels, over, LIGHT, height, _columns(panels))
+    narrow = figure(panels, over, LIGHT, height, width=NARROW)
+    return Picture(name, "fit", caption, wide, in_dark(wide), narrow_light=narrow, narrow_dark=in_dark(narrow))
+
+
+def _columns(panels: Sequence[Panel]) -> int:
+    return 1 if len(panels) <= 3 else 2
+
+
+def _outputs_caption(found: FitStudy) -> str:
+    """What the figure of the outputs shows, and what it leaves out."""
+    data = found.posterior.data
+    over, lines = data.input_names[0], data.n_inputs == 1
+    parts = [f"Each output over {over}."]
+    parts.append("The band holds 95 %." if lines else f"There are several inputs; the points are drawn over {over} alone.")
+    if not data.measured.all():
+        parts.append("Ticks at the bottom mark rows where the output was not measured.")
+    if len(found.outputs) > MOST_PANELS:
+        parts.append(f"The first {MOST_PANELS} of {len(found.outputs)} outputs.")
+    return " ".join(parts)
 
 
 def in_dark(light: bytes) -> bytes:
@@ -51,13 +71,19 @@ def in_dark(light: bytes) -> bytes:
     return re.sub(b"|".join(named), lambda found: named[found[0]], light)
 
 
-def draw_outputs(found: FitStudy, theme: Theme) -> bytes:
-    """One panel per output, in two columns where there are many, as SVG."""
-    T = min(len(found.outputs), MOST_PANELS)
+def draw_outputs(found: FitStudy, theme: Theme, width: float = WIDTH) -> bytes:
+    """One panel per output, in two columns where there are many and room for them, as SVG."""
+    panels = output_panels(found, theme)
+    columns = _columns(panels) if width >= WIDTH else 1
+    return figure(panels, found.posterior.data.input_names[0], theme, OUTPUT_HEIGHT, columns, width)
+
+
+def output_panels(found: FitStudy, theme: Theme) -> list[Panel]:
+    """One panel per output."""
     own = found.posterior.interval(LEVEL)
     plain = None if found.plain is None else (*found.plain.interval(LEVEL), found.plain.mean)
-    panels = [Panel(_output_marks(found, t, own, plain, theme), found.outputs[t]) for t in range(T)]
-    return figure(panels, found.posterior.data.input_names[0], theme, 140.0, 1 if T <= 3 else 2)
+    shown = range(min(len(found.outputs), MOST_PANELS))
+    return [Panel(_output_marks(found, t, own, plain, theme), found.outputs[t]) for t in shown]
 
 
 def _output_marks(
@@ -72,18 +98,18 @@ def _output_marks(
     order = np.argsort(posterior.x[:, 0], kind="stable")
     x, lines = posterior.x[order, 0], data.n_inputs == 1
     first, second = theme.cycle[0], theme.cycle[1]
-    label, band = ("with the law", "95 % interval with it") if found.violation is not None else ("fit", "95 % interval")
+    label, band = ("with the law", "95 % interval, with law") if found.violation is not None else ("fit", "95 % interval")
     marks: list[Mark] = []
     if lines:
         marks.append(Band(x, own[0][order, t], own[1][order, t], first, band))
     if plain is not None:
         ends, mean = [e[order, t] for e in plain[:2]], plain[2][order, t]
         if lines:
-            marks += [Curve(x, end, second, "95 % interval without", 1.0, "1.2 2") for end in ends]
+            marks += [Curve(x, end, second, "95 % interval, no law", 1.0, "1.2 2") for end in ends]
         name = "without the law"
-        marks.append(Curve(x, mean, second, name, 1.3, "5 2.5") if lines else Points(x, mean, second, name, 6.5, "cross"))
+        marks.append(Curve(x, mean, second, name, 1.3, "5 2.5") if lines else Points(x, mean, second, name, 5.0, "cross"))
     mean = posterior.mean[order, t]
-    marks.append(Curve(x, mean, first, label, 1.8) if lines else Points(x, mean, first, label))
+    marks.append(Curve(x, mean, first, label, 1.8) if lines else Points(x, mean, first, label, 2.5))
     seen = data.measured[:, t]
     size = 4.0 if len(data.x) < 200 else 2.0
     marks.append(Points(data.x[seen, 0], data.y[seen, t], theme.ink, "measured", size))
@@ -92,8 +118,8 @@ def _output_marks(
     return tuple(marks)
 
 
-def draw_law(found: FitStudy, theme: Theme) -> bytes:
-    """|g| at raw rows, without the law and with it, as SVG; the largest law where there are several."""
+def law_panel(found: FitStudy, theme: Theme) -> Panel:
+    """|g| at raw rows, without the law and with it; the largest law where there are several."""
     posterior, law = found.posterior, found.model.law_
     assert law is not None
     order = np.argsort(posterior.x[:, 0], kind="stable")
@@ -106,21 +132,19 @@ def draw_law(found: FitStudy, theme: Theme) -> bytes:
             g = np.where(law.active(at), np.abs(law.residual(columns, at)), 0.0)
         return np.maximum(g.max(axis=1), SMALLEST)
 
-    data = posterior.data
+    data, lines = posterior.data, posterior.data.n_inputs == 1
     complete = data.measured[:, law.involved()[: len(law.outputs)]].all(axis=1)
     marks: list[Mark] = []
     if complete.any():
         filled = np.where(np.isnan(data.y), 0.0, data.y)[complete]
         marks.append(Points(data.x[complete, 0], size(filled, data.x[complete]), theme.ink, "measured rows"))
     if found.plain is not None:
-        without = size(found.plain.mean, posterior.x)[order]
-        marks.append(Curve(x, without, theme.cycle[1], "without the law", 1.5, "5 2.5"))
-    own = np.maximum(np.abs(posterior.residual()).max(axis=1), SMALLEST)
-    marks.append(Curve(x, own[order], theme.cycle[0], "with the law"))
-    panel = Panel(tuple(marks), "|left \u2212 right side|", logarithmic=True)
-    return figure([panel], data.input_names[0], theme, 165.0)
-
-
-def draw_calibration(found: FitStudy, theme: Theme) -> bytes:
-    """Observed against stated share of left-out measurements inside their intervals, as SVG."""
-    return draw_left_out(found.left_out, theme)
+        without, name = size(found.plain.mean, posterior.x)[order], "without the law"
+        second = theme.cycle[1]
+        marks.append(
+            Curve(x, without, second, name, 1.5, "5 2.5") if lines else Points(x, without, second, name, 5.0, "cross")
+        )
+    own = np.maximum(np.abs(posterior.residual()).max(axis=1), SMALLEST)[order]
+    first, label = theme.cycle[0], "with the law"
+    marks.append(Curve(x, own, first, label) if lines else Points(x, own, first, label, 2.5))
+    return Panel(tuple(marks), "|left \u2212 right side|", logarithmic=True)

@@ -44,15 +44,17 @@ def leave_one_out(model: ConstrainedGP) -> LeftOut:
     """Each row predicted from the others, in closed form.
 
     With posterior mean m, covariance V and noise R of the measured entries of a row, and r = y - m, the row left out
-    has residual R (R - V)^-1 r and covariance R (R - V)^-1 R; the mixture's residual is the weighted mean. NaN for
-    outputs never measured, and for Transformed.
+    has residual R (R - V)^-1 r and covariance R (R - V)^-1 R; the mixture's residual is the weighted mean. V is that
+    before bands were made wider, as the formula needs; what a left-out row is uncertain by is made wider afterwards.
+    NaN for outputs never measured, and for Transformed.
     """
     data, scaling, fitted = model.data_, model.scaling_, model.fitted_
     if isinstance(model.strategy_, Transformed):
         # Noise is not Gaussian there, so that the closed form does not hold; refits would take the time of the fit N times.
         unknown = np.full(data.y.shape[1], np.nan)
         return LeftOut(unknown, unknown, np.full(data.y.shape, np.nan))
-    parts = [_component_left_out(c, data, scaling) for c in fitted.components]
+    widening = model.fit_report_.details.get("widening", 1.0)
+    parts = [_component_left_out(c, data, scaling, widening) for c in fitted.components]
     weights = fitted.weights
     residual = np.einsum("k,knt->nt", weights, np.stack([r for r, _ in parts]))
     spread = np.stack([v + (r - residual) ** 2 for r, v in parts])
@@ -68,8 +70,12 @@ def leave_one_out(model: ConstrainedGP) -> LeftOut:
     return LeftOut(rmse * scaling.y_scale, np.where(any_measured, inside.sum(axis=0) / counts, np.nan), standardised)
 
 
-def _component_left_out(component: Any, data: Data, scaling: Scaling) -> tuple[np.ndarray, np.ndarray]:
+def _component_left_out(
+    component: Any, data: Data, scaling: Scaling, widening: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Residuals and variances (N, T), unit-free, NaN where nothing was measured."""
+    if widening != 1.0:
+        component = component.widened(1.0 / widening)
     y = scaling.outputs(data.y)
     mean, covariance = component.marginals(scaling.inputs(data.x), data.x)
     T = component.n_outputs
@@ -86,7 +92,9 @@ def _component_left_out(component: Any, data: Data, scaling: Scaling) -> tuple[n
         inverse = (vectors / np.maximum(values, SMALLEST_GAP)[:, None, :]) @ vectors.swapaxes(1, 2)
         scaled = (y[np.ix_(rows, seen)] - mean[np.ix_(rows, seen)]) / noise_sd
         residuals[np.ix_(rows, seen)] = noise_sd * np.einsum("nij,nj->ni", inverse, scaled)
-        variances[np.ix_(rows, seen)] = np.diagonal(inverse, axis1=1, axis2=2) * noise_sd**2
+        # The noise, and beyond it what the other rows leave open.
+        of_noise = 1.0 + widening**2 * (np.diagonal(inverse, axis1=1, axis2=2) - 1.0)
+        variances[np.ix_(rows, seen)] = of_noise * noise_sd**2
     return residuals, variances
 
 

@@ -9,7 +9,6 @@ from functools import partial
 
 from joblib import Parallel, delayed
 from matplotlib.figure import Figure
-from threadpoolctl import threadpool_limits
 
 from sumgp.experiments.double_pendulum import DoublePendulum
 from sumgp.experiments.methods import Method, Settings
@@ -30,6 +29,7 @@ from sumgp.report.style import DARK, LIGHT, Theme, as_svg
 from sumgp.report.sum_figures import draw_engines, draw_sum_problem
 from sumgp.report.summary import Comparison, coverage_curves
 from sumgp.report.triangle_figure import draw_triangle
+from sumgp.threads import limited_threads
 
 SUM_PROBLEMS = ("harmonic_oscillator", "free_fall", "damped_oscillator", "log_sine")
 TRIPTYCH = ("unconstrained", "transformed-laplace", "linearized")
@@ -48,7 +48,7 @@ class Sketch:
     def picture(self) -> Picture:
         """The finished figure; a failed fit becomes words in its place."""
         try:
-            with threadpool_limits(limits=1), warnings.catch_warnings():
+            with limited_threads(1), warnings.catch_warnings():
                 # The same fits stand in the records, with their warnings.
                 warnings.simplefilter("ignore")
                 draw = self.prepare()

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure in both themes as SVG, or the reason why there is none."""
+    """A figure in both themes as SVG, or the reason why there is none; ``narrow`` ones are shown on phones, if given."""
 
     name: str
     experiment: str
@@ -19,6 +19,8 @@ class Picture:
     light: bytes = b""
     dark: bytes = b""
     trouble: str = ""
+    narrow_light: bytes = b""
+    narrow_dark: bytes = b""
 
 
 def templates() -> Environment:

@@ -32,6 +32,7 @@ class DenseEvidence:
         self.targets = y.T.ravel()[self.observed]
         self._grid = None if self.complete else np.ix_(self.observed, self.observed)
         self._diagonal = np.arange(len(self.observed))
+        self._output_of = self.observed // self.n_points
         self._projector = None
         if prior.noise.closed:
             basis = nullspace_basis(prior.law.F)  # type: ignore[union-attr]
@@ -106,9 +107,7 @@ class DenseEvidence:
         if self._projector is not None:
             per_pair = np.einsum("tiui->tu", blocks)
             return np.diagonal(self._projector @ per_pair @ self._projector).copy()
-        diagonal = np.zeros(self.n_outputs * self.n_points)
-        diagonal[self.observed] = np.diagonal(G)
-        return diagonal.reshape(self.n_outputs, self.n_points).sum(axis=1)
+        return np.bincount(self._output_of, np.diagonal(G), self.n_outputs)
 
     def _scatter(self, G: np.ndarray) -> np.ndarray:
         if self.complete:

@@ -177,24 +177,18 @@ def leave_one_out(problem: FitProblem, component: Component, prior: MultitaskPri
     mean, covariance = component.marginals(problem.x, problem.data.x)
     T = prior.n_outputs
     variances = prior.noise.variances(component.theta[prior.noise_slice])
-    rows = np.broadcast_to(variances, problem.y.shape)
-    total = 0.0
-    for y, m, V, R in zip(problem.y, mean[:, :T], covariance[:, :T, :T], rows, strict=True):
-        seen = ~np.isnan(y)
-        if not seen.any():
-            continue
-        noise = R[seen]
-        gap = np.diag(noise) - V[np.ix_(seen, seen)]
-        # V <= R in exact arithmetic; round-off and the taper may leave a tiny negative eigenvalue.
-        values, vectors = np.linalg.eigh(gap / np.sqrt(np.outer(noise, noise)))
-        values = np.maximum(values, 1e-6)
-        z = vectors.T @ ((y - m)[seen] / np.sqrt(noise))
-        total += (
-            -0.5 * float(np.sum(z**2 / values))
-            + 0.5 * float(np.sum(np.log(values)))
-            - 0.5 * float(np.sum(np.log(2.0 * np.pi * noise)))
-        )
-    return total
+    noise = np.broadcast_to(variances, problem.y.shape)
+    seen = ~np.isnan(problem.y)
+    sd = np.sqrt(noise)
+    # V / R with zeros for entries that were not measured: these have eigenvalue one, residual zero, and count for nothing.
+    both = seen[:, :, None] & seen[:, None, :]
+    explained = np.where(both, covariance[:, :T, :T] / (sd[:, :, None] * sd[:, None, :]), 0.0)
+    # V <= R in exact arithmetic; round-off and the taper may leave a tiny negative eigenvalue.
+    values, vectors = np.linalg.eigh(np.eye(T) - explained)
+    values = np.maximum(values, 1e-6)
+    z = np.einsum("nij,ni->nj", vectors, np.where(seen, (problem.y - mean[:, :T]) / sd, 0.0))
+    squares, volumes = float(np.sum(z**2 / values)), float(np.sum(np.log(values)))
+    return 0.5 * (volumes - squares - float(np.sum(np.log(2.0 * np.pi * noise[seen]))))
 
 
 def training_law_evidence(problem: FitProblem, engine: LawEngine, state: LawState, taper: Taper | None) -> float:

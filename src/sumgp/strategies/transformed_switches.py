@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.spatial import cKDTree
 
 from sumgp.data import Data
@@ -14,6 +13,8 @@ from sumgp.likelihoods.quadrature import standard_normal
 from sumgp.transforms import Transform
 
 PIECES = 8  # of each segment between neighbouring inputs that is searched for switches
+PRECISE = 1e-12  # share of a piece up to which a switch is located
+MOST_ROUNDS = 60
 
 # (n, D + E) inputs in the user's units -> means and standard deviations (n, T) of the outputs in the user's units
 Guide = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -41,7 +42,7 @@ def find_switches(guide: Guide, data: Data, terms: list[tuple[int, Transform]]) 
     share = np.linspace(0.0, 1.0, PIECES + 1)
     grid = starts[:, None, :] + share[None, :, None] * (ends - starts)[:, None, :]
     means = guide(grid.reshape(-1, grid.shape[2]))[0].reshape(len(starts), PIECES + 1, -1)
-    found = []
+    crossings = []
     for output, h in branched:
         for segment in range(len(starts)):
             for piece in range(PIECES):
@@ -49,18 +50,63 @@ def find_switches(guide: Guide, data: Data, terms: list[tuple[int, Transform]]) 
                 for point in h.critical_points(min(low, high), max(low, high)):
                     # A mean that touches the critical point at the end of a piece is counted with the next piece.
                     if point != high:
-                        found.append(_located(guide, output, h, point, grid[segment, piece], grid[segment, piece + 1]))
-    return tuple(found)
+                        ends_here = grid[segment, piece], grid[segment, piece + 1]
+                        crossings.append(_Crossing(output, h, point, *ends_here, low - point, high - point))
+    return _located(guide, crossings) if crossings else ()
 
 
-def _located(guide: Guide, output: int, h: Transform, point: float, start: np.ndarray, end: np.ndarray) -> Switch:
-    def offset(share: float) -> float:
-        return float(guide((start + share * (end - start))[None])[0][0, output]) - point
+@dataclass(frozen=True)
+class _Crossing:
+    """A piece between ``start`` and ``end``, with the mean minus the critical point there: of different signs."""
 
-    share = 0.0 if offset(0.0) == 0.0 else float(brentq(offset, 0.0, 1.0, xtol=1e-12))
-    x = start + share * (end - start)
-    sd = float(guide(x[None])[1][0, output])
-    return Switch(output, x, float(h.value(np.array(point))), _spread(h, point, sd))
+    output: int
+    h: Transform
+    point: float
+    start: np.ndarray
+    end: np.ndarray
+    at_start: float
+    at_end: float
+
+
+def _located(guide: Guide, crossings: list[_Crossing]) -> tuple[Switch, ...]:
+    """All switches at once: the guide costs the same for many points as for one."""
+    start, end = np.stack([c.start for c in crossings]), np.stack([c.end for c in crossings])
+    each, output = np.arange(len(crossings)), np.array([c.output for c in crossings])
+    point = np.array([c.point for c in crossings])
+
+    def inputs(share: np.ndarray) -> np.ndarray:
+        return start + share[:, None] * (end - start)
+
+    def offset(share: np.ndarray) -> np.ndarray:
+        return guide(inputs(share))[0][each, output] - point
+
+    x = inputs(_roots(offset, np.array([c.at_start for c in crossings]), np.array([c.at_end for c in crossings])))
+    sds = guide(x)[1][each, output]
+    return tuple(
+        Switch(c.output, at, float(c.h.value(np.array(c.point))), _spread(c.h, c.point, float(sd)))
+        for c, at, sd in zip(crossings, x, sds, strict=True)
+    )
+
+
+def _roots(function: Callable[[np.ndarray], np.ndarray], at_zero: np.ndarray, at_one: np.ndarray) -> np.ndarray:
+    """Zeros between 0 and 1 of many functions at once, by regula falsi with halved ends (Illinois).
+
+    ``at_zero`` and ``at_one`` are the functions' values there, of different signs.
+    """
+    other, best = np.zeros(len(at_zero)), np.ones(len(at_zero))
+    f_other, f_best = at_zero.astype(float), at_one.astype(float)
+    for _ in range(MOST_ROUNDS):
+        going = f_best != 0
+        step = np.where(going, f_best * (best - other) / np.where(going, f_best - f_other, 1.0), 0.0)
+        trial = best - step
+        f_trial = np.where(going, function(trial), 0.0)
+        crossed = f_trial * f_best <= 0
+        other = np.where(going & crossed, best, other)
+        f_other = np.where(going, np.where(crossed, f_best, 0.5 * f_other), f_other)
+        best, f_best = trial, f_trial
+        if np.all(np.abs(step) < PRECISE):
+            break
+    return best
 
 
 def _spread(h: Transform, point: float, sd: float) -> float:
