@@ -116,14 +116,17 @@ def schur_condition(Sigma: np.ndarray, F: np.ndarray, noise: np.ndarray) -> Schu
     """Condition a (T, T) covariance on the rows F f = S that hold up to the standard deviations ``noise`` (R,)."""
     FS = F @ Sigma
     gram = FS @ F.T + np.diag(noise**2)
-    # Rows of very different size (units) would spoil the factor's accuracy: solve in a scaled form.
-    size = np.sqrt(np.diagonal(gram))
-    factor = cholesky(gram / np.outer(size, size), "law")
-    gram_inverse = cholesky_inverse(factor) / np.outer(size, size)
+    gram_inverse = 1.0 / gram if gram.size == 1 and gram[0, 0] > 0 else _scaled_inverse(gram)
     D = gram_inverse @ FS
     A = np.eye(len(Sigma)) - D.T @ F
     covariance = A @ Sigma @ A.T + D.T @ (noise[:, None] ** 2 * D)
     return SchurConditioning(F, A, D, gram_inverse, 0.5 * (covariance + covariance.T))
+
+
+def _scaled_inverse(gram: np.ndarray) -> np.ndarray:
+    """Inverse of a covariance of rows of very different size (units), which would spoil the factor's accuracy."""
+    size = np.sqrt(np.diagonal(gram))
+    return cholesky_inverse(cholesky(gram / np.outer(size, size), "law")) / np.outer(size, size)
 
 
 def symmetric_root(matrix: np.ndarray, tolerance: float = 1e-14) -> np.ndarray:
@@ -159,5 +162,7 @@ class SymmetricExponential:
 
 def symmetric_exponential(S: np.ndarray) -> SymmetricExponential:
     """Matrix exponential through the eigendecomposition of S."""
-    values, U = np.linalg.eigh(S)
+    values, U, info = lapack.dsyevd(S)
+    if info != 0:
+        raise NumericalError("the eigenvalues of a task covariance did not converge; check the scale of the data")
     return SymmetricExponential((U * np.exp(values)) @ U.T, values, U)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from sumgp.report.axes import axis_over, round_values, written
-from sumgp.report.drawing import MOST_POINTS, Band, Curve, Panel, Points, figure
+from sumgp.report.drawing import MOST_POINTS, NARROW, WIDTH, Band, Curve, Panel, Points, figure
 from sumgp.report.theme import LIGHT
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -135,3 +136,24 @@ def test_an_axis_shows_every_value_with_room_at_both_ends() -> None:
         assert 2 <= len(axis.ticks()) <= 7
         assert all(-1e-6 <= place <= 100 + 1e-6 for place, _ in axis.ticks())
         assert len({text for _, text in axis.ticks()}) == len(axis.ticks())
+
+
+@pytest.mark.parametrize("width", [WIDTH, NARROW])
+def test_legend_and_panels_stay_inside_the_figure(width: float) -> None:
+    x, labels = (
+        np.linspace(0.0, 1.0, 5),
+        ["usual for right intervals", "95 % interval, with law", "measured", "not measured"],
+    )
+    marks = tuple(Curve(x, k + x, "#123456", label) for k, label in enumerate(labels))
+    root = ElementTree.fromstring(figure([Panel(marks, "y")], "t", LIGHT, 140.0, width=width))
+    assert root.attrib["viewBox"].split()[2] == f"{width:g}"
+    texts = [t for t in root.iter(f"{SVG}text") if t.text in labels]
+    assert [t.text for t in texts] == labels
+    # A sign of the font is about half as wide as it is high.
+    places = sorted(
+        (float(t.attrib["y"]), float(t.attrib["x"]), float(t.attrib["x"]) + 5.2 * len(t.text or "")) for t in texts
+    )
+    assert all(end <= width for _, _, end in places)
+    assert all(b[1] - a[2] >= 32.0 for a, b in pairwise(places) if a[0] == b[0])
+    for path in paths(ElementTree.tostring(root), "#123456"):
+        assert numbers(path)[:, 0].max() <= width

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -71,17 +72,13 @@ def test_nothing_is_said_where_nothing_could_be_left_out() -> None:
     assert as_numbers(found)["left_out_coverage"] == []
 
 
-def test_standardised_residuals_are_those_of_single_fits() -> None:
-    """One row left out by hand, with the hyperparameters of the whole fit, and conditioned anew by dense algebra."""
-    found = studied()
-    model = found.model
-    component = model.fitted_.components[0]
+def by_hand(model: sumgp.ConstrainedGP, component: Any, row: int, entry: int) -> tuple[float, float, float]:
+    """Residual, variance left open and noise of an entry: its row left out, and conditioned anew by dense algebra."""
     y = model.scaling_.outputs(model.data_.y)
     G, _ = component.posterior.features.design(model.scaling_.inputs(model.data_.x))
     n, T, W = G.shape
     offset = component.posterior.features.offset
     mean = np.zeros((n, T)) if offset is None else offset(model.data_.x)
-    row, entry = 7, 0
     others = ~np.isnan(y)
     others[row] = False
     rows = G[others] / np.sqrt(np.broadcast_to(component.noise, y.shape)[others])[:, None]
@@ -89,9 +86,34 @@ def test_standardised_residuals_are_those_of_single_fits() -> None:
     precision = np.eye(W) + rows.T @ rows
     g = G[row, entry]
     predicted = mean[row, entry] + g @ np.linalg.solve(precision, rows.T @ values)
-    variance = g @ np.linalg.solve(precision, g) + component.noise[entry]
-    expected = (y[row, entry] - predicted) / np.sqrt(variance)
+    return y[row, entry] - predicted, g @ np.linalg.solve(precision, g), component.noise[entry]
+
+
+def test_standardised_residuals_are_those_of_single_fits() -> None:
+    """One row left out by hand, with the hyperparameters of the whole fit."""
+    model = studied().model
+    row, entry = 7, 0
+    residual, open_, noise = by_hand(model, model.fitted_.components[0], row, entry)
+    expected = residual / np.sqrt(open_ + noise)
     assert leave_one_out(model).standardised[row, entry] == pytest.approx(expected, rel=1e-5)
+
+
+def test_wider_bands_do_not_spoil_left_out_rows() -> None:
+    """Few rows: each is known by its own measurement almost alone, so that a wider band is wider than the noise."""
+    x = np.linspace(0.0, 10.0, 12)[:, None]
+    Y = np.column_stack([np.sin(x[:, 0]), np.cos(x[:, 0])]) + 0.1 * np.random.default_rng(1).standard_normal((12, 2))
+    model = sumgp.ConstrainedGP(None, outputs=["a", "b"], inputs=["x"]).fit(x, Y)
+    widening = model.fit_report_["widening"]
+    assert widening > 1.0
+    found = leave_one_out(model)
+    assert np.all(found.rmse < 1.0)
+    row, entry = 5, 1
+    parts = [by_hand(model, c.widened(1.0 / widening), row, entry) for c in model.fitted_.components]
+    residuals, spread = np.array([p[0] for p in parts]), np.array([widening**2 * p[1] + p[2] for p in parts])
+    weights = model.fitted_.weights
+    mean = weights @ residuals
+    expected = mean / np.sqrt(weights @ (spread + (residuals - mean) ** 2))
+    assert found.standardised[row, entry] == pytest.approx(expected, rel=1e-4)
 
 
 def test_page_table_advice_and_numbers_say_the_same() -> None:

@@ -107,6 +107,24 @@ def test_files_and_summary(written):
     assert "12 failed" in (out / "tables.md").read_text()
 
 
+def test_the_error_stands_first_in_every_table(tmp_path):
+    """Not only in the first one; where the paper states the root of the sum, the other error is a further score."""
+    scores = {"rmse": 0.1, "rmse_norm": 0.2, "violation": 0.3, "coverage": 0.9, "nlpd": 0.4}
+    cells = {"harmonic_oscillator": (0.05, 0.0), "triangle": (0.01, None), "free_fall": (0.05, 0.0)}
+    records = [
+        Record(name, *cell, 0, "linearized", "integrated", "simulated", "converged", **scores)
+        for name, cell in cells.items()
+    ]
+    write_report(records, all_problems(), METHODS, tmp_path, ReportSettings(figures=False))
+    page = (tmp_path / "report.html").read_text()
+    for name in cells:
+        section = page[page.index(f'<section id="{name}">') :].split("</section>")[0]
+        shown, further = ([h.split("</h3>")[0] for h in part.split("<h3>")[1:]] for part in section.split("<details>"))
+        assert "RMSE" in shown[0]
+        assert any("Coverage" in heading for heading in shown)
+        assert ["RMSE" in heading for heading in further].count(True) == (name == "triangle")
+
+
 def test_simulated_pendulum_is_announced(tmp_path):
     record = Record("double_pendulum", None, None, 0, "linearized", "integrated", "simulated", "converged", rmse_norm=0.1)
     result = write_report([record], all_problems(), METHODS, tmp_path, ReportSettings(figures=False))

@@ -88,6 +88,18 @@ def test_round_off_violations_are_equally_good():
     assert not marks["unconstrained"]
 
 
+def test_means_that_read_the_same_are_equally_good():
+    records = [record(rmse=0.011512), record(method="projected", rmse=0.011514), record(method="unconstrained", rmse=0.0116)]
+    rows = tables(records)[0].sections[0].rows
+    assert {row.label for row in rows if row.entries[0].best} == {"linearized", "projected"}
+
+
+def test_digits_are_those_that_the_spread_leaves_a_meaning():
+    records = [record(dataset=i, nlpd=value) for i, value in enumerate((8.548, -7.94))]
+    section = next(s for s in tables(records)[0].sections if s.score == "nlpd")
+    assert section.rows[0].entries[0].text("nlpd") == "0.30 ± 8.24"
+
+
 def test_simulated_pendulum_stands_without_published_numbers(tmp_path):
     records = [record("double_pendulum", None, None, rmse_norm=0.1)]
     table = tables(records)[0]

@@ -72,14 +72,18 @@ class _Proposal:
         return constant - np.sum(np.log(np.diagonal(self.root))) - 0.5 * (DEGREES + p) * np.log1p(squares / DEGREES)
 
 
-def curvature(objective: Objective, theta: np.ndarray, step: float = 1e-3) -> np.ndarray:
-    """Hessian of the objective by central differences of its closed-form gradient."""
+def curvature(objective: Objective, theta: np.ndarray, step: float = 1e-4) -> np.ndarray:
+    """Hessian of the objective by differences of its closed-form gradient.
+
+    One-sided ones: half of what central ones cost, and precise enough for the width of a proposal.
+    """
     p = len(theta)
+    here = objective(theta)[1]
     H = np.empty((p, p))
     for i in range(p):
         shift = np.zeros(p)
         shift[i] = step
-        H[i] = (objective(theta + shift)[1] - objective(theta - shift)[1]) / (2.0 * step)
+        H[i] = (objective(theta + shift)[1] - here) / step
     return 0.5 * (H + H.T)
 
 

@@ -62,6 +62,7 @@ class Posterior:
     data: Data
     x: np.ndarray  # (n, D + E) in the user's units
     noisy: bool = False
+    truth: Posterior | None = None  # of the same points without noise, whose work a noisy one need not do again
 
     @property
     def output_names(self) -> tuple[str, ...]:
@@ -78,6 +79,9 @@ class Posterior:
 
     @cached_property
     def _marginals(self) -> _Marginals:
+        """Of the true values, also where ``noisy``."""
+        if self.truth is not None:
+            return self.truth._marginals
         parts = [self._block_marginals(self.x[block]) for block in self._blocks()]
         mixture = GaussianMixture(
             np.concatenate([p.mixture.means for p in parts], axis=1),
@@ -111,10 +115,17 @@ class Posterior:
             means = means + np.stack([p.bend.shift[:, :T] for p in parts if p.bend is not None])
             bent = np.any(np.einsum("k,knt->nt", weights, bends / (variance + bends + 1e-300)) > BENT, axis=1)
             variance = variance + bends
-        if self.noisy:
-            variance = variance + np.stack([c.noise for c in self.fitted.components])[:, None, :]
         sds = np.sqrt(np.maximum(variance, 1e-300))
         return _Marginals(GaussianMixture(means, sds, weights), centre, covariance, bent)
+
+    @cached_property
+    def _mixture(self) -> GaussianMixture:
+        """Marginals of the outputs, those of measurements where ``noisy``."""
+        mixture = self._marginals.mixture
+        if not self.noisy:
+            return mixture
+        noise = np.stack([c.noise for c in self.fitted.components])[:, None, :]
+        return replace(mixture, sds=np.sqrt(mixture.sds**2 + noise))
 
     @cached_property
     def _skewed(self) -> SkewedMixture | None:
@@ -122,14 +133,18 @@ class Posterior:
         components = self.fitted.components
         if not hasattr(components[0], "distribution"):
             return None
+        noise = np.stack([np.sqrt(c.noise) if self.noisy else np.zeros(self._n_outputs) for c in components])
+        if self.truth is not None and self.truth._skewed is not None:
+            return replace(self.truth._skewed, noise=noise)
         inputs = self.scaling.inputs(self.x)
         parts = [c.distribution(inputs, self.x) for c in components]  # type: ignore[attr-defined]
-        noise = np.stack([np.sqrt(c.noise) if self.noisy else np.zeros(self._n_outputs) for c in components])
         return SkewedMixture(parts, self.fitted.weights, noise)
 
     @cached_property
     def _centre(self) -> np.ndarray:
         """(n, C) mixture mean brought back onto the law, unit-free."""
+        if self.truth is not None:
+            return self.truth._centre
         law, centre = self.fitted.law, self._marginals.centre
         if law is None or len(self.fitted.weights) == 1:
             return centre
@@ -150,7 +165,7 @@ class Posterior:
     @property
     def std(self) -> np.ndarray:
         """(n, T) standard deviations around ``mean``."""
-        return self._marginals.mixture.spread(self._centre[:, : self._n_outputs]) * self.scaling.y_scale
+        return self._mixture.spread(self._centre[:, : self._n_outputs]) * self.scaling.y_scale
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends (n, T) of the central interval that holds the value with probability ``level``."""
@@ -174,7 +189,7 @@ class Posterior:
         if self._skewed is not None:
             spread = np.maximum(self.std / self.scaling.y_scale, 1e-12)
             return self.scaling.restore(self._skewed.quantile(probability, self._centre[:, : self._n_outputs], spread))
-        values = self._marginals.mixture.quantile(probability)
+        values = self._mixture.quantile(probability)
         bent = self._marginals.bent
         if bent.any():
             values[bent] = np.quantile(self._bent_draws, probability, axis=0)
@@ -185,7 +200,7 @@ class Posterior:
         if self._skewed is not None:
             return self._skewed.cdf(self.scaling.outputs(np.asarray(values, dtype=float)))
         unit_free = self.scaling.outputs(np.asarray(values, dtype=float))
-        result, bent = self._marginals.mixture.cdf(unit_free), self._marginals.bent
+        result, bent = self._mixture.cdf(unit_free), self._marginals.bent
         if bent.any():
             result[bent] = np.mean(self._bent_draws <= unit_free[bent], axis=0)
         return result
@@ -194,7 +209,7 @@ class Posterior:
         """Weights (K,), means and standard deviations (K, n, T) of the marginals; None for transformed outputs."""
         if self._skewed is not None:
             return None
-        mixture, scaling = self._marginals.mixture, self.scaling
+        mixture, scaling = self._mixture, self.scaling
         return mixture.weights, scaling.restore(mixture.means), mixture.sds * scaling.y_scale
 
     def log_density(self, values: np.ndarray) -> np.ndarray:
@@ -203,7 +218,7 @@ class Posterior:
             density = self._skewed.density(self.scaling.outputs(np.asarray(values, dtype=float)))
             return np.log(np.maximum(density, np.finfo(float).tiny)) - np.log(self.scaling.y_scale)
         values = self.scaling.outputs(np.asarray(values, dtype=float))
-        return self._marginals.mixture.log_density(values) - np.log(self.scaling.y_scale)
+        return self._mixture.log_density(values) - np.log(self.scaling.y_scale)
 
     def covariance(self) -> np.ndarray:
         """(nT, nT) joint covariance, ordered point by point."""
@@ -311,7 +326,7 @@ class Posterior:
 
     def observed(self) -> Posterior:
         """The same for a new noisy measurement of each output."""
-        return replace(self, noisy=True)
+        return self if self.noisy else replace(self, noisy=True, truth=self)
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
         """One row per point: inputs, then mean, sd, lower and upper of each output, then the law's residual."""

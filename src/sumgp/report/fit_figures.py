@@ -107,9 +107,9 @@ def _output_marks(
         if lines:
             marks += [Curve(x, end, second, "95 % interval, no law", 1.0, "1.2 2") for end in ends]
         name = "without the law"
-        marks.append(Curve(x, mean, second, name, 1.3, "5 2.5") if lines else Points(x, mean, second, name, 5.0, "cross"))
+        marks.append(Curve(x, mean, second, name, 1.3, "5 2.5") if lines else Points(x, mean, second, name, 4.5, "cross"))
     mean = posterior.mean[order, t]
-    marks.append(Curve(x, mean, first, label, 1.8) if lines else Points(x, mean, first, label, 2.5))
+    marks.append(Curve(x, mean, first, label, 1.8) if lines else Points(x, mean, first, label, 3.2))
     seen = data.measured[:, t]
     size = 4.0 if len(data.x) < 200 else 2.0
     marks.append(Points(data.x[seen, 0], data.y[seen, t], theme.ink, "measured", size))
@@ -142,9 +142,9 @@ def law_panel(found: FitStudy, theme: Theme) -> Panel:
         without, name = size(found.plain.mean, posterior.x)[order], "without the law"
         second = theme.cycle[1]
         marks.append(
-            Curve(x, without, second, name, 1.5, "5 2.5") if lines else Points(x, without, second, name, 5.0, "cross")
+            Curve(x, without, second, name, 1.5, "5 2.5") if lines else Points(x, without, second, name, 4.5, "cross")
         )
     own = np.maximum(np.abs(posterior.residual()).max(axis=1), SMALLEST)[order]
     first, label = theme.cycle[0], "with the law"
-    marks.append(Curve(x, own, first, label) if lines else Points(x, own, first, label, 2.5))
+    marks.append(Curve(x, own, first, label) if lines else Points(x, own, first, label, 3.2))
     return Panel(tuple(marks), "|left \u2212 right side|", logarithmic=True)

@@ -79,7 +79,7 @@ def _outputs_table(found: FitStudy) -> PlainTable:
             row.append(number(plain.rmse[t]))
             if np.isfinite(plain.rmse[t] + found.left_out.rmse[t]):
                 best.add((t, 4 if found.left_out.rmse[t] <= plain.rmse[t] else 5))
-        row.append("" if not np.isfinite(found.left_out.inside[t]) else f"{found.left_out.inside[t]:.0%}")
+        row.append("" if not np.isfinite(found.left_out.inside[t]) else f"{100 * found.left_out.inside[t]:.0f} %")
         rows.append(tuple(row))
     note = "Left-out error: root mean square difference between a measurement and its prediction from all other rows."
     return PlainTable("Outputs", note, tuple(header), tuple(rows), frozenset(best))

@@ -70,7 +70,10 @@ def experiment_sketches(problem: Problem, methods: Mapping[str, Method], setting
         caption = "The same data with every way of approximate inference. Bands hold 95 %."
         return [Sketch(problem.name, problem.name, caption, partial(_engines, problem, methods, settings))]
     if problem.name == "triangle":
-        caption = "Left: poses of the triangle. Right: how far the predicted edges are from their lengths."
+        caption = (
+            "Left: true poses of the triangle, and the measured corners as dots. Right: how far the predicted edges are "
+            "from their lengths."
+        )
         return [Sketch(problem.name, problem.name, caption, partial(_triangle, problem, methods, settings))]
     if isinstance(problem, DoublePendulum):
         fitted = (

@@ -118,7 +118,7 @@ def _fitted(panels: Sequence[Axes], data: PendulumCurves, name: str, theme: Them
 
 def draw_frame_rates(rates: FrameRates, theme: Theme) -> Figure:
     """Total energy over time for both frame rates: it may fall by friction, it cannot rise."""
-    figure = Figure(figsize=(8.0, 3.2), layout="constrained")
+    figure = Figure(figsize=(6.8, 3.2), layout="constrained")
     axes = figure.subplots()
     for number, (rate, energy) in enumerate(zip(FRAME_RATES, rates.energies, strict=True)):
         axes.plot(rates.seconds, energy, color=theme.cycle[1 - number], linewidth=1.0, label=f"{rate:g} frames a second")

@@ -33,12 +33,18 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["data_uri"] = data_uri
+    environment.filters["whole"] = whole
     return environment
 
 
 def data_uri(svg: bytes) -> str:
     """The image inside the page itself."""
     return "data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii")
+
+
+def whole(text: str) -> str:
+    """The text with each per cent sign kept on the line of its number."""
+    return text.replace(" %", "\u00a0%")
 
 
 def version(name: str) -> str:

@@ -12,6 +12,8 @@ from matplotlib.lines import Line2D
 from sumgp.report.curves import Band, Curves, sum_law, term_values
 from sumgp.report.style import Theme
 
+MARK_HEIGHT = 0.045  # of a panel, for the marks of one output's missing values
+
 
 def draw_sum_problem(curves: Curves, theme: Theme) -> Figure:
     """Three panels: the first method's outputs, the terms of the law, the last method's outputs with the others dashed."""
@@ -31,7 +33,7 @@ def draw_sum_problem(curves: Curves, theme: Theme) -> Figure:
                 linestyle="--",
                 linewidth=1.0,
             )
-    _share_limits((left, right))
+    _share_limits((left, right), curves)
     _legend(figure, curves, theme, list(curves.fits)[1:-1])
     return figure
 
@@ -45,9 +47,10 @@ def draw_engines(curves: Curves, theme: Theme) -> Figure:
     axes = list(figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel())
     for name, panel in zip(names, axes, strict=False):
         _outputs(panel, curves, curves.fits[name], name, theme)
+        panel.label_outer()
     for panel in axes[len(names) :]:
         panel.set_visible(False)
-    _share_limits(axes[: len(names)])
+    _share_limits(axes[: len(names)], curves)
     _legend(figure, curves, theme, [])
     return figure
 
@@ -63,7 +66,7 @@ def _outputs(axes: Axes, curves: Curves, band: Band, title: str, theme: Theme) -
         axes.plot(data.X_train[:, 0], data.Y_train[:, column], "o", color=colour, markersize=3.5)
         missing = data.X_train[np.isnan(data.Y_train[:, column]), 0]
         # Missing values have no height: they are marked at the lower edge, one row for each output.
-        height = 0.025 + 0.04 * column
+        height = MARK_HEIGHT * (0.6 + column)
         axes.plot(
             missing, np.full(len(missing), height), "x", color=colour, markersize=5, transform=axes.get_xaxis_transform()
         )
@@ -77,7 +80,8 @@ def _law_terms(axes: Axes, curves: Curves, band: Band, theme: Theme) -> None:
     for term, (column, transform) in enumerate(law.columns):
         colour = theme.cycle[column]
         axes.fill_between(x, band.lower[:, term], band.upper[:, term], color=colour, alpha=0.22, linewidth=0)
-        axes.plot(x, band.mean[:, term], color=colour, label=transform.label(data.outputs[column]))
+        label = _with_factor(law.F(curves.grid)[:, 0, term], transform.label(data.outputs[column]))
+        axes.plot(x, band.mean[:, term], color=colour, label=label)
         axes.plot(data.X_train[:, 0], measured[:, term], "o", color=colour, markersize=3.5)
         heights = np.interp(curves.virtual[term], x, band.mean[:, term])
         axes.plot(curves.virtual[term], heights, "s", color=theme.cycle[3], markersize=5.5, fillstyle="none")
@@ -86,11 +90,18 @@ def _law_terms(axes: Axes, curves: Curves, band: Band, theme: Theme) -> None:
     axes.legend(loc="best", handlelength=1.2)
 
 
-def _share_limits(panels: Sequence[Axes]) -> None:
-    """Same height for panels that are compared, wide enough for the narrower of the bands' outliers."""
+def _with_factor(factors: np.ndarray, term: str) -> str:
+    """A term of the law as written, with the factor before it where that is one number."""
+    return term if np.ptp(factors) > 0 or factors[0] == 1.0 else f"{factors[0]:g}*{term}"
+
+
+def _share_limits(panels: Sequence[Axes], curves: Curves) -> None:
+    """Same height for panels that are compared, with room below for the marks of missing values."""
     lows, highs = zip(*(panel.get_ylim() for panel in panels), strict=True)
+    low, high = min(lows), max(highs)
+    below = MARK_HEIGHT * curves.dataset.Y_train.shape[1] if np.any(np.isnan(curves.dataset.Y_train)) else 0.0
     for panel in panels:
-        panel.set_ylim(min(lows), max(highs))
+        panel.set_ylim(low - below / (1.0 - below) * (high - low), high)
 
 
 def _legend(figure: Figure, curves: Curves, theme: Theme, dashed: Sequence[str]) -> None:

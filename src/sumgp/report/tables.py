@@ -16,15 +16,15 @@ from sumgp.report.summary import CellScores, Comparison, Spread
 NEGLIGIBLE = 1e-9  # violations below this are round-off, and equally good
 LOWER_IS_BETTER = frozenset({"rmse", "rmse_norm", "violation", "violation_own", "violation_length", "nlpd", "crps"})
 TITLES = {
-    "rmse": "RMSE",
+    "rmse": "Root mean squared error (RMSE)",
     "rmse_norm": "RMSE (root of the sum over outputs)",
     "violation": "Violation of the law, mean |ΔC|",
-    "violation_own": "Violation against its own total, mean |ΔC|",
+    "violation_own": "Violation of the total that was given, mean |ΔC|",
     "violation_length": "Violation in lengths, mean |ΔL|",
     "coverage": "Coverage of 95 % intervals",
     "width": "Mean width of 95 % intervals",
-    "nlpd": "NLPD",
-    "crps": "CRPS",
+    "nlpd": "Negative log predictive density (NLPD)",
+    "crps": "Continuous ranked probability score (CRPS)",
     "cpu_seconds": "CPU seconds, fit and prediction",
 }
 
@@ -48,7 +48,7 @@ class Entry:
             return f"{self.mean:.3g}"
         if self.mean == 0 or not 1e-4 <= abs(self.mean) < 1e4:
             return f"{_short(self.mean)} ± {_short(self.std)}"
-        decimals = max(0, 2 - math.floor(math.log10(abs(self.mean))))
+        decimals = max(0, 2 - math.floor(math.log10(max(abs(self.mean), self.std))))
         return f"{self.mean:.{decimals}f} ± {self.std:.{decimals}f}"
 
 
@@ -137,22 +137,26 @@ def _entry(spread: Spread | None) -> Entry | None:
 
 
 def _with_best(rows: Sequence[Row], score: str) -> list[Row]:
-    """Mark the lowest mean of each cell, and everything that is round-off where the lowest is."""
+    """Mark the lowest mean of each cell, what reads the same, and everything that is round-off where the lowest is."""
     if score not in LOWER_IS_BETTER or not rows:
         return list(rows)
-    lowest = []
-    for cell in range(len(rows[0].entries)):
-        means = [row.entries[cell].mean for row in rows if row.entries[cell] is not None]  # type: ignore[union-attr]
-        limit = min(means) if means else float("-inf")
-        lowest.append(max(limit, NEGLIGIBLE) if score.startswith("violation") else limit)
-    return [Row(row.label, row.published, _marked(row.entries, lowest), row.failures) for row in rows]
+    columns = [_column_with_best(column, score) for column in zip(*(row.entries for row in rows), strict=True)]
+    by_row = zip(*columns, strict=True)
+    return [Row(row.label, row.published, entries, row.failures) for row, entries in zip(rows, by_row, strict=True)]
 
 
-def _marked(entries: Sequence[Entry | None], lowest: Sequence[float]) -> tuple[Entry | None, ...]:
-    return tuple(
-        None if entry is None else Entry(entry.mean, entry.std, entry.n, entry.mean <= limit)
-        for entry, limit in zip(entries, lowest, strict=True)
-    )
+def _column_with_best(column: Sequence[Entry | None], score: str) -> list[Entry | None]:
+    found = [entry for entry in column if entry is not None]
+    if not found:
+        return list(column)
+    lowest = min(found, key=lambda entry: entry.mean)
+    return [None if entry is None else _marked(entry, lowest, score) for entry in column]
+
+
+def _marked(entry: Entry, lowest: Entry, score: str) -> Entry:
+    limit = max(lowest.mean, NEGLIGIBLE) if score.startswith("violation") else lowest.mean
+    same = entry.text(score).split()[0] == lowest.text(score).split()[0]
+    return Entry(entry.mean, entry.std, entry.n, entry.mean <= limit or same)
 
 
 def _short(value: float) -> str:

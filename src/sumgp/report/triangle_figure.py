@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 
 from sumgp.experiments.problem import length_errors
 from sumgp.report.curves import Curves
@@ -18,16 +19,22 @@ def draw_triangle(curves: Curves, theme: Theme) -> Figure:
     figure = Figure(figsize=(10.0, 4.2), layout="constrained")
     poses, errors = figure.subplots(1, 2)
     data = curves.dataset
-    colours = colormaps["viridis" if theme.name == "light" else "plasma"]
+    # The part of each map that stands out from the panel.
+    colours, first = (colormaps["viridis"], 0.1) if theme.name == "light" else (colormaps["plasma"], 0.35)
     n_poses = len(data.X_test)
     for row in np.linspace(0, n_poses - 1, 8).astype(int):
         corners = data.F_test[row].reshape(3, 2)[[0, 1, 2, 0]]
-        shade = colours(0.1 + 0.75 * row / n_poses)
+        shade = colours(first + 0.6 * row / n_poses)
         poses.plot(corners[:, 0], corners[:, 1], color=shade, linewidth=1.3)
-        poses.annotate(f"{data.X_test[row, 0]:.1f}", corners[:3].mean(axis=0), color=shade, fontsize=8, ha="center")
+        # A rim in the colour of the panel keeps the number readable where dots lie below it.
+        rim = [withStroke(linewidth=3.0, foreground=theme.panel)]
+        middle = corners[:3].mean(axis=0)
+        poses.annotate(
+            f"{data.X_test[row, 0]:.1f}", middle, color=theme.ink, fontsize=8, ha="center", va="center", path_effects=rim
+        )
     measured = data.Y_train.reshape(-1, 2)
     poses.plot(measured[:, 0], measured[:, 1], "o", color=theme.cycle[0], markersize=2.5)
-    poses.set(aspect="equal", title="poses, labelled by the parameter; dots: measured corners")
+    poses.set(aspect="equal", title=f"poses, labelled by {data.inputs[0]}", xlabel="x", ylabel="y")
     if data.lengths is not None:
         for name, band in curves.fits.items():
             wrong = np.mean(np.abs(length_errors(band.mean, data.outputs, data.lengths)), axis=1)

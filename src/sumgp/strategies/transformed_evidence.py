@@ -137,6 +137,10 @@ class TransformedEvidence:
         self.engine = engine
         self._kernel = KernelOnPoints(prior.kernels[0], observations.x)
         self._indicator = np.eye(prior.n_outputs)[observations.task]  # (n, L)
+        # Positions of all pairs of observations in flattened (P, P) and (L, L) matrices.
+        point, task = observations.point, observations.task
+        self._point_pairs = point[:, None] * len(observations.x) + point
+        self._task_pairs = task[:, None] * prior.n_outputs + task
         self._last: SiteResult | None = None
         self._known: dict[bytes, tuple[float, np.ndarray]] = {}
         self._inferred: dict[bytes, SiteResult] = {}
@@ -147,9 +151,9 @@ class TransformedEvidence:
         K, dK = self._kernel.matrix_and_gradient(theta[kernel])
         conditioning = self.prior.conditioned(self.prior.Sigmas(theta)[0])
         assert conditioning is not None
-        between = K[np.ix_(o.point, o.point)] + self.prior.mean_variance
-        mean = np.sum((o.totals @ conditioning.D)[o.point] * self._indicator, axis=1)
-        return LatentPrior(mean, conditioning.covariance[np.ix_(o.task, o.task)] * between, between, dK, conditioning)
+        between = K.take(self._point_pairs) + self.prior.mean_variance
+        mean = (o.totals @ conditioning.D)[o.point, o.task]
+        return LatentPrior(mean, conditioning.covariance.take(self._task_pairs) * between, between, dK, conditioning)
 
     def infer(self, theta: np.ndarray) -> SiteResult:
         """Sites of the posterior at theta, each measured value counted once.
@@ -187,12 +191,13 @@ class TransformedEvidence:
         return value, gradient.copy()
 
     def value(self, theta: np.ndarray) -> float:
-        """The value alone; its sites are kept, since the posterior at theta may be asked for next."""
-        result = self._settled(self.latent(theta), self._likelihood(theta))
-        if len(self._inferred) >= REMEMBERED:
-            self._inferred.clear()
-        self._inferred[np.asarray(theta, dtype=float).tobytes()] = result
-        return self.observations.share * result.evidence
+        """The value alone; its sites are kept, since value and posterior at theta may be asked for next."""
+        key = np.asarray(theta, dtype=float).tobytes()
+        if key not in self._inferred:
+            if len(self._inferred) >= REMEMBERED:
+                self._inferred.clear()
+            self._inferred[key] = self._settled(self.latent(theta), self._likelihood(theta))
+        return self.observations.share * self._inferred[key].evidence
 
     def _computed(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         latent, likelihood = self.latent(theta), self._likelihood(theta)
@@ -216,7 +221,7 @@ class TransformedEvidence:
         o, prior, Z = self.observations, self.prior, self._indicator
         by = self.engine.gradient(latent.mean, latent.cov, likelihood, result)
         (kernel, task), Sigma = prior.slices[0], latent.conditioning.covariance
-        weighted = by.prior_cov * Sigma[np.ix_(o.task, o.task)]
+        weighted = by.prior_cov * Sigma.take(self._task_pairs)
         place = np.eye(len(o.x))[o.point]
         gradient = np.empty(prior.n_parameters)
         gradient[kernel] = np.tensordot(latent.kernel_slopes, place.T @ weighted @ place, axes=([1, 2], [0, 1]))
