@@ -17,7 +17,7 @@ from sumgp.prediction.branches import likelier_mean
 from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
 from sumgp.prediction.skewed import SkewedMixture
 from sumgp.strategies.base import Fitted, PosteriorComponent
-from sumgp.strategies.local import LocalPosterior, MovedOntoLaw, local_posteriors, pointwise_draws
+from sumgp.strategies.local import LocalPosterior, MovedOntoLaw, joined, local_posteriors, pointwise_draws
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +38,7 @@ class _Marginals:
     centre: np.ndarray
     covariance: np.ndarray
     bent: np.ndarray  # (n,)
+    bent_parts: list[LocalPosterior]  # of each component, at these points
 
 
 def single_points(components: tuple[PosteriorComponent, ...], inputs: np.ndarray, x: np.ndarray) -> list[LocalPosterior]:
@@ -82,18 +83,25 @@ class Posterior:
         """Of the true values, also where ``noisy``."""
         if self.truth is not None:
             return self.truth._marginals
-        parts = [self._block_marginals(self.x[block]) for block in self._blocks()]
+        parts: list[_Marginals] = []
+        too_many = False
+        for block in self._blocks():
+            parts.append(self._block_marginals(self.x[block]))
+            too_many = too_many or sum(p.bent.sum() for p in parts) > MOST_BENT
+            if too_many:
+                parts = [replace(p, bent=np.zeros_like(p.bent), bent_parts=[]) for p in parts]
         mixture = GaussianMixture(
             np.concatenate([p.mixture.means for p in parts], axis=1),
             np.concatenate([p.mixture.sds for p in parts], axis=1),
             self.fitted.weights,
         )
-        bent = np.concatenate([p.bent for p in parts])
+        local = [joined(some) for some in zip(*(p.bent_parts for p in parts if p.bent.any()), strict=True)]
         return _Marginals(
             mixture,
             np.concatenate([p.centre for p in parts]),
             np.concatenate([p.covariance for p in parts]),
-            bent if bent.sum() <= MOST_BENT else np.zeros_like(bent),
+            np.concatenate([p.bent for p in parts]),
+            local,
         )
 
     def _block_marginals(self, x: np.ndarray) -> _Marginals:
@@ -116,7 +124,8 @@ class Posterior:
             bent = np.any(np.einsum("k,knt->nt", weights, bends / (variance + bends + 1e-300)) > BENT, axis=1)
             variance = variance + bends
         sds = np.sqrt(np.maximum(variance, 1e-300))
-        return _Marginals(GaussianMixture(means, sds, weights), centre, covariance, bent)
+        local = [p.at(bent) for p in parts] if bent.any() else []
+        return _Marginals(GaussianMixture(means, sds, weights), centre, covariance, bent, local)
 
     @cached_property
     def _mixture(self) -> GaussianMixture:
@@ -271,8 +280,7 @@ class Posterior:
         # Systematic sampling: each component's number of draws is its share rounded up or down.
         ends = np.floor(np.cumsum(self.fitted.weights) * count + generator.uniform()).astype(int)
         counts = np.diff(ends, prepend=0)
-        parts = single_points(self.fitted.components, self.scaling.inputs(x), x)
-        draws = pointwise_draws(law, parts, counts, x, generator)[:, :, : self._n_outputs]
+        draws = pointwise_draws(law, self._marginals.bent_parts, counts, x, generator)[:, :, : self._n_outputs]
         if not self.noisy:
             return draws
         noise = np.repeat([np.sqrt(c.noise) for c in self.fitted.components], counts, axis=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,6 +113,15 @@ def lengthscale_mask(kernel: Kernel) -> np.ndarray:
     return np.array(flags, dtype=bool)
 
 
+def with_theta(kernel: Kernel, theta: np.ndarray) -> Kernel:
+    """The kernel at theta; without scikit-learn's inspection of arguments where only a lengthscale is free."""
+    if _closed_form(kernel) is None:
+        return kernel.clone_with_theta(theta)
+    result = copy(kernel)
+    result.length_scale = math.exp(theta[0])
+    return result
+
+
 class KernelOnPoints:
     """K and its gradients at fixed points, for many values of theta.
 
@@ -139,7 +149,7 @@ class KernelOnPoints:
             K = np.exp(-0.5 * scaled.sum(axis=0))
             scaled *= K
             return K, scaled
-        K, gradient = self.kernel.clone_with_theta(theta)(self.points, eval_gradient=True)
+        K, gradient = with_theta(self.kernel, theta)(self.points, eval_gradient=True)
         return K, np.moveaxis(gradient, 2, 0)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.linalg import SchurConditioning, schur_condition
-from sumgp.priors.kernels import HyperPrior, lengthscale_mask
+from sumgp.priors.kernels import HyperPrior, lengthscale_mask, with_theta
 from sumgp.priors.noise import SMALLEST, NoiseModel
 from sumgp.priors.tasks import TaskCovariance
 
@@ -80,7 +80,7 @@ class MultitaskPrior:
 
     def unpack(self, theta: np.ndarray) -> Hyperparameters:
         """Kernels, task covariances and noise variances at theta."""
-        kernels = tuple(k.clone_with_theta(theta[s]) for k, (s, _) in zip(self.kernels, self.slices, strict=True))
+        kernels = tuple(with_theta(k, theta[s]) for k, (s, _) in zip(self.kernels, self.slices, strict=True))
         return Hyperparameters(kernels, self.Sigmas(theta), self.noise.variances(theta[self.noise_slice]), theta)
 
     def Sigmas(self, theta: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -96,14 +96,14 @@ class FullTask(TaskCovariance):
 
     def covariance(self, parameters: np.ndarray) -> np.ndarray:
         if self.n_outputs == 2:
-            return _pair_covariance(*parameters.tolist())
+            return _pair_covariance(parameters.tolist())
         d = np.exp(parameters[: self.n_outputs])
         E = self._exponential(parameters).value
         return d[:, None] * E * d + FLOOR * np.eye(self.n_outputs)
 
     def pull_back(self, parameters: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         if self.n_outputs == 2:
-            return _pair_pull_back(*parameters.tolist(), gradient)
+            return _pair_pull_back(parameters.tolist(), gradient.tolist())
         d = np.exp(parameters[: self.n_outputs])
         exponential = self._exponential(parameters)
         scaled = d[:, None] * gradient * d
@@ -113,16 +113,18 @@ class FullTask(TaskCovariance):
 
 
 # Two outputs are the commonest case, and expm [[0, s], [s, 0]] = [[cosh s, sinh s], [sinh s, cosh s]].
-def _pair_covariance(d1: float, d2: float, s: float) -> np.ndarray:
+def _pair_covariance(parameters: list[float]) -> np.ndarray:
+    d1, d2, s = parameters
     a, b = math.exp(d1), math.exp(d2)
     even, cross = math.cosh(s), a * b * math.sinh(s)
     return np.array([[a * a * even + FLOOR, cross], [cross, b * b * even + FLOOR]])
 
 
-def _pair_pull_back(d1: float, d2: float, s: float, gradient: np.ndarray) -> np.ndarray:
+def _pair_pull_back(parameters: list[float], gradient: list[list[float]]) -> np.ndarray:
+    d1, d2, s = parameters
     a, b = math.exp(d1), math.exp(d2)
     even, odd = math.cosh(s), math.sinh(s)
-    (g11, g12), (_, g22) = gradient.tolist()
+    (g11, g12), (_, g22) = gradient
     first, cross, second = a * a * g11, a * b * g12, b * b * g22
     return np.array(
         [

@@ -159,11 +159,16 @@ class WeightPosterior:
 
     def at(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
         """Mean (n, C), root (n, C, weights), left-over covariance (n, C, C) and term features at x."""
+        mean, root, phis = self.carried(x, x_law)
+        return mean, root, self.features.left_over(x, phis), phis
+
+    def carried(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+        """``at`` without the left-over: all there is at points the features were built on."""
         G, phis = self.features.design(x)
         mean = G @ self.mean
         if self.features.offset is not None:
             mean = self.features.offset.onto_law(mean + self.features.offset(x_law), x_law)
-        return mean, G @ self.root, self.features.left_over(x, phis), phis
+        return mean, G @ self.root, phis
 
     def widened(self, factor: float) -> WeightPosterior:
         """The same means with all standard deviations ``factor`` times as large."""

@@ -60,8 +60,13 @@ class LawEngine:
         problem, setup = self.problem, self.setup
         features = build_features(prior, theta, np.vstack([problem.x, setup.x]))
         posterior = condition_on_data(prior, theta, features, problem.x, problem.data.x, problem.y)
-        mean, root, _, _ = posterior.at(setup.x, setup.x_law)
+        mean, root, _ = posterior.carried(setup.x, setup.x_law)
         return LawState(posterior, mean, root)
+
+    def _given_data(self, prior: MultitaskPrior, theta: np.ndarray) -> WeightPosterior:
+        """The posterior alone, where nothing is asked at the law's points."""
+        features = build_features(prior, theta, self.problem.x)
+        return condition_on_data(prior, theta, features, self.problem.x, self.problem.data.x, self.problem.y)
 
     def calibrate(self, state: LawState) -> None:
         """Fix the law's sd in the evidence from a reference posterior: its own rms size, row by row."""
@@ -118,11 +123,11 @@ class LawEngine:
     def component(self, prior: MultitaskPrior, theta: np.ndarray, taper_length: float | None = None) -> Component:
         """Posterior given data and law; ``taper_length`` in lengthscales, None = joint conditioning, 0 = projection only."""
         known = self._solved.pop(theta.tobytes(), None)
-        state, start = known if known is not None else (self.state(prior, theta), None)
         noise = prior.noise.typical(theta[prior.noise_slice])
-        plain = Component(state.posterior, theta, noise, prior.n_outputs, self.setup.law)
         if taper_length == 0.0 and not len(self.setup.unknown):
-            return plain
+            posterior = self._given_data(prior, theta) if known is None else known[0].posterior
+            return Component(posterior, theta, noise, prior.n_outputs, self.setup.law)
+        state, start = known if known is not None else (self.state(prior, theta), None)
         taper = self.taper(prior, theta, taper_length)
         solution = self.solve(state, taper, start if taper is None else None)
         conditioning = LawConditioning(self.setup.x, state.root, solution, taper, self.exact)

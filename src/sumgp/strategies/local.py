@@ -31,6 +31,17 @@ class LocalPosterior:
         return LocalPosterior(self.mean[rows], self.covariance[rows], bent, metric)
 
 
+def joined(parts: Sequence[LocalPosterior]) -> LocalPosterior:
+    """The points of all parts, which have a bend and a metric, in turn."""
+    bends = [p.bend for p in parts if p.bend is not None]
+    return LocalPosterior(
+        np.concatenate([p.mean for p in parts]),
+        np.concatenate([p.covariance for p in parts]),
+        Bend(np.concatenate([b.shift for b in bends]), np.concatenate([b.variance for b in bends])),
+        np.concatenate([p.metric for p in parts if p.metric is not None]),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Unprojected:
     """Single points before they are moved onto the law: N(mean, covariance), the metric to move them in (None without
