@@ -26,24 +26,32 @@ def follow_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, va
     noise = variances.reshape(n, -1)
     stops = np.linspace(0, n - 1, min(n, STOPS)).round().astype(int)
     mean, K = m.copy(), P.reshape(n, C, n, C)[:, :, stops]
-    waiting = np.ones(len(stops), dtype=bool)
+    # (stops,) total variance of each stop that is still waiting.
+    spread = np.einsum("scsc->s", K[stops])
     for _ in stops:
-        spread = np.where(waiting, np.einsum("scsc->s", K[stops]), np.inf)
         least = float(np.min(spread))
         s = int(np.argmax(spread <= least + EQUAL * abs(least)))
-        waiting[s] = False
         i = stops[s]
         here, local, f = x[i : i + 1], K[i, :, s], mean[i]
         for _ in range(LOCAL_STEPS):
             g, J = law.residual(f[None], here)[0], law.jacobian(f[None], here)[0]
             left = J @ (f - mean[i]) - g
-            S = J @ local @ J.T + np.diag(noise[i])
-            if not (np.all(np.isfinite(left)) and np.all(np.isfinite(S))):
+            JP = J @ local
+            S = JP @ J.T
+            S.flat[:: len(S) + 1] += noise[i]
+            if not (np.isfinite(left).all() and np.isfinite(S).all()):
                 return m
-            w = np.linalg.solve(S, left)
-            f = mean[i] + local @ (J.T @ w)
+            w = _solved(S, left)
+            f = mean[i] + JP.T @ w
         gain = K[:, :, s] @ J.T  # (n, C, R)
         mean = mean + gain @ w
-        pulled = np.linalg.solve(S, gain[stops].transpose(2, 0, 1).reshape(len(w), -1))
+        at_stops = gain[stops].reshape(-1, len(w))
+        pulled = _solved(S, at_stops.T)
         K = K - (gain @ pulled).reshape(K.shape)
+        spread = spread - np.einsum("kr,rk->k", at_stops, pulled).reshape(-1, C).sum(axis=1)
+        spread[s] = np.inf
     return mean if np.all(np.isfinite(mean)) else m
+
+
+def _solved(S: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return right / S[0, 0] if len(S) == 1 else np.linalg.solve(S, right)
