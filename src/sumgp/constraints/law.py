@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from sumgp.errors import ConstraintError
 from sumgp.transforms import Transform
 
 ArrayFunction = Callable[[np.ndarray], np.ndarray]
+FEW_INPUTS = 1000  # values
+MOST_ANSWERS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +123,7 @@ class SumLaw(Law):
         """(n, R, M) coefficients at x."""
         if isinstance(self.coefficients, np.ndarray):
             return np.broadcast_to(self.coefficients, (len(x), *self.coefficients.shape))
-        values = np.asarray(self.coefficients(x), dtype=float)
+        values = self._asked(self.coefficients, x)
         expected = (len(x), self.n_rows, len(self.columns))
         if values.shape != expected:
             raise ConstraintError(
@@ -133,13 +136,28 @@ class SumLaw(Law):
         """(n, R) right side at x."""
         if isinstance(self.total, np.ndarray):
             return self.total[None, :].repeat(len(x), axis=0)
-        values = np.asarray(self.total(x), dtype=float)
+        values = self._asked(self.total, x)
         if values.size != len(x) * self.n_rows:
             raise ConstraintError(
                 f"total: expected {len(x)} x {self.n_rows} values from the function of X, got shape {values.shape}; "
                 "return one value per input (and per law)"
             )
         return values.reshape(len(x), self.n_rows)
+
+    def _asked(self, function: ArrayFunction, x: np.ndarray) -> np.ndarray:
+        """The user's function of the inputs; at few inputs it is remembered, since iterations ask for the same again."""
+        if x.size > FEW_INPUTS:
+            return np.asarray(function(x), dtype=float)
+        key = (function is self.total, x.shape, x.tobytes())
+        if key not in self._answers:
+            if len(self._answers) >= MOST_ANSWERS:
+                self._answers.clear()
+            self._answers[key] = np.array(function(x), dtype=float)
+        return self._answers[key]
+
+    @cached_property
+    def _answers(self) -> dict[tuple[bool, tuple[int, ...], bytes], np.ndarray]:
+        return {}
 
     def transformed(self, f: np.ndarray) -> np.ndarray:
         """(n, M) values h(f) of each term."""
@@ -166,7 +184,7 @@ class SumLaw(Law):
 
     def relaxed(self, scale: np.ndarray) -> SumLaw:
         columns = tuple((c, t.relaxed(float(scale[c]))) for c, t in self.columns)
-        return SumLaw(**{**self.__dict__, "columns": columns})
+        return replace(self, columns=columns)
 
     def involved(self) -> np.ndarray:
         used = np.zeros(self.n_columns, dtype=bool)

@@ -120,8 +120,13 @@ class LawEngine:
         self._solved[theta.tobytes()] = (state, f)
         return value
 
-    def component(self, prior: MultitaskPrior, theta: np.ndarray, taper_length: float | None = None) -> Component:
-        """Posterior given data and law; ``taper_length`` in lengthscales, None = joint conditioning, 0 = projection only."""
+    def component(
+        self, prior: MultitaskPrior, theta: np.ndarray, taper_length: float | None = None, tolerance: float | None = None
+    ) -> Component:
+        """Posterior given data and law; ``taper_length`` in lengthscales, None = joint conditioning, 0 = projection only.
+
+        ``tolerance`` as in ``solve_law``; None = what is fit for predictions.
+        """
         known = self._solved.pop(theta.tobytes(), None)
         noise = prior.noise.typical(theta[prior.noise_slice])
         if taper_length == 0.0 and not len(self.setup.unknown):
@@ -129,15 +134,18 @@ class LawEngine:
             return Component(posterior, theta, noise, prior.n_outputs, self.setup.law)
         state, start = known if known is not None else (self.state(prior, theta), None)
         taper = self.taper(prior, theta, taper_length)
-        solution = self.solve(state, taper, start if taper is None else None)
+        solution = self.solve(state, taper, start if taper is None else None, tolerance)
         conditioning = LawConditioning(self.setup.x, state.root, solution, taper, self.exact)
         return Component(state.posterior, theta, noise, prior.n_outputs, self.setup.law, conditioning)
 
-    def solve(self, state: LawState, taper: Taper | None, start: np.ndarray | None = None) -> LawSolution:
+    def solve(
+        self, state: LawState, taper: Taper | None, start: np.ndarray | None = None, tolerance: float | None = None
+    ) -> LawSolution:
         """The law's most probable values at its points."""
         if self.exact:
             return solve_linear_law(self.setup.law, self.setup.x_law, state.mean, state.covariance(taper, self.setup.x))
-        tolerance = FULL if self.problem.uncertainty == "plug-in" else ENOUGH
+        if tolerance is None:
+            tolerance = FULL if self.problem.uncertainty == "plug-in" else ENOUGH
         covariance = state.covariance(taper, self.setup.x)
         starts = [start] if start is not None else [None, *self.branches]
         solutions = [

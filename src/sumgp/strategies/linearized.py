@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sumgp.errors import NumericalError, SumGPWarning
+from sumgp.inference.law_solve import ENOUGH
 from sumgp.priors.multitask import MultitaskPrior
 from sumgp.strategies.base import Fitted, Strategy
 from sumgp.strategies.component import Component
@@ -88,7 +89,7 @@ class Linearized(Strategy):
         values: dict[str, float] = {}
         for length in TAPERS:
             taper = engine.taper(prior, theta, length)
-            component = engine.component(prior, theta, length)
+            component = engine.component(prior, theta, length, ENOUGH)
             values[str(length)] = leave_one_out(problem, component, prior) + training_law_evidence(
                 problem, engine, state, taper
             )
