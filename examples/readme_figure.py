@@ -1,4 +1,4 @@
-"""Draw the figure of the README: python examples/readme_figure.py docs/images/oscillator.svg"""
+"""Draw the figure of the README, and its form for phones: python examples/readme_figure.py docs/images/oscillator.svg"""
 
 import sys
 from pathlib import Path
@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 import sumgp
+from sumgp.report.drawing import NARROW
 from sumgp.report.fit_figures import draw_outputs
 from sumgp.report.fit_study import study
 from sumgp.report.theme import LIGHT
@@ -16,4 +17,6 @@ law = "k/2*z**2 + m/2*v**2 = E"
 gp = sumgp.ConstrainedGP(law, outputs=["z", "v"], inputs=["t"], constants={"k": 1.0, "m": 1.0, "E": 0.8})
 gp.fit(data[["t"]], data[["z", "v"]])
 found = study(gp, np.linspace(0, 10, 200)[:, None], (), lambda stage: None)
-Path(sys.argv[1]).write_bytes(draw_outputs(found, LIGHT))
+path = Path(sys.argv[1])
+path.write_bytes(draw_outputs(found, LIGHT))
+path.with_stem(path.stem + "-narrow").write_bytes(draw_outputs(found, LIGHT, NARROW))

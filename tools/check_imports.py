@@ -14,6 +14,7 @@ from pathlib import Path
 ORDER = (
     "errors",
     "parallel",
+    "threads",
     "linalg",
     "data",
     "transforms",

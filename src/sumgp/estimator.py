@@ -73,20 +73,32 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    constraint : formula, list of formulas, constraint object, list of them, or None for a plain multitask GP.
-    outputs, inputs : names used in the law and in reports; taken from DataFrames where not given.
-    constants : values of names in the formula: a number, "unknown", a function of X, or the name of a data column.
-    kernel : a scikit-learn kernel, a list of them (a sum of separable terms, each with its own task covariance), or
+    constraint
+        formula, list of formulas, constraint object, list of them, or None for a plain multitask GP.
+    outputs, inputs
+        names used in the law and in reports; taken from DataFrames where not given.
+    constants
+        values of names in the formula: a number, "unknown", a function of X, or the name of a data column.
+    kernel
+        a scikit-learn kernel, a list of them (a sum of separable terms, each with its own task covariance), or
         None: several are fitted and combined.
-    noise : "per-output", "shared", or known standard deviations (a number, one per output, or an (N, T) array).
-    strategy : None = chosen from the law; Conditioned(), Linearized(), Projected(), Transformed(), Unconstrained().
-    solver : None = chosen from data and kernel; Dense(), Kronecker(), Markov().
-    uncertainty : "integrated" (hyperparameters averaged over) or "plug-in".
-    groups : lists of outputs that share one scale and noise (coordinates); None = those in one norm(...) of a formula,
+    noise
+        "per-output", "shared", or known standard deviations (a number, one per output, or an (N, T) array).
+    strategy
+        None = chosen from the law; Conditioned(), Linearized(), Projected(), Transformed(), Unconstrained().
+    solver
+        None = chosen from data and kernel; Dense(), Kronecker(), Markov().
+    uncertainty
+        "integrated" (hyperparameters averaged over) or "plug-in".
+    groups
+        lists of outputs that share one scale and noise (coordinates); None = those in one norm(...) of a formula,
         and each other output on its own.
-    rank : rank of B in the task covariance B B^T + diag(v); None = full.
-    restarts : further starts of the hyperparameter search.
-    random_state : seed; the same seed gives the same numbers.
+    rank
+        rank of B in the task covariance B B^T + diag(v); None = full.
+    restarts
+        further starts of the hyperparameter search.
+    random_state
+        seed; the same seed gives the same numbers.
     """
 
     def __init__(

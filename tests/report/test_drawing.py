@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import combinations, pairwise
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 
 from sumgp.report.axes import axis_over, round_values, written
 from sumgp.report.drawing import MOST_POINTS, NARROW, WIDTH, Band, Curve, Panel, Points, figure
-from sumgp.report.theme import LIGHT
+from sumgp.report.theme import DARK, LIGHT, Theme
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -157,3 +157,26 @@ def test_legend_and_panels_stay_inside_the_figure(width: float) -> None:
     assert all(b[1] - a[2] >= 32.0 for a, b in pairwise(places) if a[0] == b[0])
     for path in paths(ElementTree.tostring(root), "#123456"):
         assert numbers(path)[:, 0].max() <= width
+
+
+def perceived(colour: str, vision: np.ndarray) -> np.ndarray:
+    """(L, a, b) of a colour as seen through a matrix over linear red, green and blue."""
+    signal = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    light = np.where(signal <= 0.04045, signal / 12.92, ((signal + 0.055) / 1.055) ** 2.4)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    xyz = to_xyz @ np.clip(vision @ light, 0.0, 1.0) / [0.9505, 1.0, 1.089]
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
+def test_colours_are_told_apart_by_colour_blind_readers(theme: Theme) -> None:
+    """Matrices of Machado, Oliveira and Fernandes (2009) for readers without red, green and blue cones."""
+    visions = (
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+    )
+    for vision in visions:
+        seen = [perceived(colour, np.array(vision)) for colour in theme.cycle]
+        assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) > 10.0

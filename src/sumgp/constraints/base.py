@@ -13,7 +13,7 @@ from sumgp.constraints.law import Law
 class Unknown:
     """A constant total that is to be estimated together with the outputs.
 
-    ``name`` is how it is called in reports; ``LinearConstraint([1, 1], total=Unknown("mass"))``.
+    ``name`` is how it is called in reports; ``LinearConstraint([1, 1], Unknown("mass"))``.
     """
 
     name: str = "total"

@@ -103,6 +103,8 @@ def parse_constraint(
 ) -> Law:
     """Return the law of a formula for these outputs and inputs; see FormulaConstraint.
 
+    Examples
+    --------
     >>> law = parse_constraint("a + b = 1", ["a", "b"])
     >>> law.is_linear, law.as_matrix().tolist(), law.total.tolist()
     (True, [[1.0, 1.0]], [1.0])

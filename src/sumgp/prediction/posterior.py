@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,6 +46,9 @@ def single_points(components: tuple[PosteriorComponent, ...], inputs: np.ndarray
     known = [c for c in components if isinstance(c, MovedOntoLaw)]
     if len(known) == len(components):
         return local_posteriors(known, inputs, x)
+    first: Any = components[0]
+    if hasattr(first, "marginals_of_all"):
+        return [LocalPosterior(*found) for found in first.marginals_of_all(components, inputs, x)]
     return [LocalPosterior(*c.marginals(inputs, x)) for c in components]
 
 

@@ -169,7 +169,7 @@ class WeightPosterior:
         if self.features.offset is not None:
             mean = self.features.offset.onto_law(mean + self.features.offset(x_law), x_law)
         # One product of two matrices: a stack of small ones takes several times as long.
-        return mean, (G.reshape(-1, len(self.root)) @ self.root).reshape(G.shape), phis
+        return mean, (G.reshape(G.shape[0] * G.shape[1], G.shape[2]) @ self.root).reshape(G.shape), phis
 
     def widened(self, factor: float) -> WeightPosterior:
         """The same means with all standard deviations ``factor`` times as large."""

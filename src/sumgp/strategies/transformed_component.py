@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -67,6 +68,16 @@ class LatentPosterior:
 
 
 @dataclass(frozen=True, eq=False)
+class _Restored:
+    """Outputs (n, T) restored from the tasks alone, their spreads and marginals, and the tasks' covariances (n, L, L)."""
+
+    f: np.ndarray
+    sd: np.ndarray
+    marginals: tuple[OutputMarginal, ...]
+    cov: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class TransformedComponent:
     """f | y, theta and the law by way of f' = h(f); unit-free outputs outside, the user's units inside.
 
@@ -98,15 +109,36 @@ class TransformedComponent:
         Correlations are those of the transforms, with the sign of their slopes: standard deviations come from the
         marginals, since a linearised back-transform has none at a branch point.
         """
+        return self.marginals_of_all([self], x, x_law)[0]
+
+    @staticmethod
+    def marginals_of_all(
+        components: Sequence[TransformedComponent], x: np.ndarray, x_law: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """``marginals`` of components of one law, all moved onto it in one call."""
+        parts = [component._restored_alone(x, x_law) for component in components]
+        means = [part.f for part in parts]
+        law, scaling = components[0].law, components[0].scaling
+        if law is not None:
+            pairs = [c._joined_by_guide(part) for c, part in zip(components, parts, strict=True)]
+            joined, metric = (np.concatenate(several) for several in zip(*pairs, strict=True))
+            moved = project(law, scaling.outputs(joined), metric, np.tile(x_law, (len(parts), 1))).points
+            means = np.split(scaling.restore(moved), len(parts))
+        return [c._about(f, part) for c, f, part in zip(components, means, parts, strict=True)]
+
+    def _restored_alone(self, x: np.ndarray, x_law: np.ndarray) -> _Restored:
         mean, cov = self._natural(x, x_law)
         marginals = self._output_marginals(x, x_law, mean, cov)
         f = self._restored(self._feasible(mean, cov), marginals)
         sd = SkewedMarginals(marginals, self.scaling.y_shift, self.scaling.y_scale).spread(f)
-        f = self._joined_by_guide(f, sd, marginals, x_law)
+        return _Restored(f, sd, marginals, cov)
+
+    def _about(self, f: np.ndarray, part: _Restored) -> tuple[np.ndarray, np.ndarray]:
+        """Unit-free means (n, T) and covariances (n, T, T) from means f in the user's units."""
         main = self.tasks.main
-        size = np.sqrt(np.maximum(np.einsum("nll->nl", cov), 1e-300))[:, main]
-        correlation = cov[:, main][:, :, main] / (size[:, :, None] * size[:, None, :])
-        signed = sd * self._directions(f) / self.scaling.y_scale
+        size = np.sqrt(np.maximum(np.einsum("nll->nl", part.cov), 1e-300))[:, main]
+        correlation = part.cov[:, main][:, :, main] / (size[:, :, None] * size[:, None, :])
+        signed = part.sd * self._directions(f) / self.scaling.y_scale
         return self.scaling.outputs(f), correlation * signed[:, :, None] * signed[:, None, :]
 
     def distribution(self, x: np.ndarray, x_law: np.ndarray) -> SkewedMarginals:
@@ -179,22 +211,18 @@ class TransformedComponent:
         """(n, T) outputs on the branches of the auxiliary means from task values (n, L)."""
         return np.stack([m.central(values[:, task]) for m, task in zip(marginals, self.tasks.main, strict=True)], axis=1)
 
-    def _joined_by_guide(
-        self, f: np.ndarray, sd: np.ndarray, marginals: tuple[OutputMarginal, ...], x_law: np.ndarray
-    ) -> np.ndarray:
-        """Means (n, T) weighted with those of the guide by their precisions, then moved onto the law.
+    def _joined_by_guide(self, part: _Restored) -> tuple[np.ndarray, np.ndarray]:
+        """Means (n, T) weighted with those of the guide by their precisions, and the metric to move them onto the law in.
 
         Near a branch point h says little about f and the guide much. Intervals stay those of the back-transform alone.
         """
-        if self.law is None:
-            return f
+        f, sd, marginals = part.f, part.sd, part.marginals
         branched = np.array([not m.transform.monotone for m in marginals])
         aux = np.stack([m.aux_mean for m in marginals], axis=1)
         aux_variance = np.where(branched, np.stack([m.aux_sd for m in marginals], axis=1) ** 2, np.inf)
         share = 1.0 / (1.0 + sd**2 / aux_variance)
         joined = np.where(branched, share * f + (1.0 - share) * aux, f)
-        metric = np.eye(self.n_outputs) * (share * sd**2 / self.scaling.y_scale**2)[:, :, None]
-        return self.scaling.restore(project(self.law, self.scaling.outputs(joined), metric, x_law).points)
+        return joined, np.eye(self.n_outputs) * (share * sd**2 / self.scaling.y_scale**2)[:, :, None]
 
     def _directions(self, f: np.ndarray) -> np.ndarray:
         """(n, T) whether each transform rises (1) or falls (-1) at f."""
