@@ -107,7 +107,7 @@ def run_with_progress(
     console.print(f"{len(tasks)} fits in all, {len(tasks) - left} done before", highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
                TimeRemainingColumn(), TextColumn("{task.fields[failed]} failed"))  # fmt: skip
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console, refresh_per_second=2) as progress:
         bar = progress.add_task("fits", total=len(tasks), completed=len(tasks) - left, failed=0)
         failures = 0
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from sumgp.errors import NumericalError
 from sumgp.inference.objective import REFUSED, Objective
@@ -15,6 +15,8 @@ SPIKES = 1e-2  # a lengthscale below this share of its prior centre means spikes
 FIRST_STEPS = 40  # of every start; then only the best goes on
 PRECISION = 1e-6  # of the log posterior, at which a run ends
 LEFT_BEHIND = "left behind"
+JOINED, JOINED_VALUE = 0.15, 0.1  # in every parameter and in the log posterior: so close a run ends where the other did
+STOPPED = 99  # scipy's status of a run that its callback ended
 _SOUND = ("converged", "step limit")
 
 
@@ -72,7 +74,7 @@ def maximise(
     first_steps = min(FIRST_STEPS, max_steps) if len(points) > 1 else max_steps
     extra = np.random.default_rng([random_state, 8])
     while points:
-        attempts.append(_attempt(objective, points.pop(0), first_steps))
+        attempts.append(_attempt(objective, points.pop(0), first_steps, [a for a in attempts if a.status == "converged"]))
         if not points and not any(a.status in _SOUND for a in attempts) and len(attempts) < 8:
             points.append(objective.prior.start() + extra.normal(0.0, 1.0, objective.prior.n_parameters))
     if first_steps < max_steps:
@@ -104,7 +106,8 @@ def _follow_best(objective: Objective, attempts: list[Attempt], steps: int) -> l
     return result
 
 
-def _attempt(objective: Objective, start: np.ndarray, max_steps: int) -> Attempt:
+def _attempt(objective: Objective, start: np.ndarray, max_steps: int, ended_before: Sequence[Attempt] = ()) -> Attempt:
+    """One run of L-BFGS-B, left behind where it joins one that ended before."""
     prior = objective.prior
     first, slope = objective(start)
     if first >= REFUSED:
@@ -113,19 +116,31 @@ def _attempt(objective: Objective, start: np.ndarray, max_steps: int) -> Attempt
     # of length one. Refused points get a value just above the worst, since one of 1e25 would end the line search.
     size = max(1.0, float(np.max(np.abs(slope))))
     worst = first
+    # The first point is asked for again, and the last one after the run.
+    known = {start.tobytes(): (first, slope)}
 
     def scaled(theta: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal worst
-        value, gradient = objective(theta)
+        key = theta.tobytes()
+        if key not in known:
+            known[key] = objective(theta)
+        value, gradient = known[key]
         if value >= REFUSED:
             return (worst + 10.0 * size) / size, gradient
         worst = max(worst, value)
         return value / size, gradient / size
 
+    def join(intermediate_result: OptimizeResult) -> None:
+        for other in ended_before:
+            above = intermediate_result.fun * size - other.value
+            if above < JOINED_VALUE and float(np.max(np.abs(intermediate_result.x - other.theta))) < JOINED:
+                raise StopIteration
+
     options = {"maxiter": max_steps, "ftol": PRECISION / size, "gtol": 1e-3 / size, "maxcor": 20}
-    result = minimize(scaled, start, jac=True, method="L-BFGS-B", bounds=prior.bounds(), options=options)
+    watch = join if ended_before else None
+    result = minimize(scaled, start, jac=True, method="L-BFGS-B", bounds=prior.bounds(), options=options, callback=watch)
     theta = np.asarray(result.x)
-    value, gradient = objective(theta)
+    value, gradient = known.get(theta.tobytes()) or objective(theta)
     if value >= REFUSED:
         return Attempt(theta, value, int(result.nit), "failed Cholesky factor")
     centre = np.array([p.centre for priors in prior.kernel_priors for p in priors])
@@ -135,6 +150,8 @@ def _attempt(objective: Objective, start: np.ndarray, max_steps: int) -> Attempt
         return Attempt(theta, value, int(result.nit), "lengthscale collapsed")
     low, high = np.array(prior.bounds()).T
     free = (theta > low + 1e-9) & (theta < high - 1e-9)
+    if result.status == STOPPED:
+        return Attempt(theta, value, int(result.nit), LEFT_BEHIND)
     ended = result.status == 0  # a step that no longer improves, which in long narrow valleys comes before a flat slope
     still = ended or not free.any() or float(np.max(np.abs(gradient[free]))) < 0.05 * max(1.0, abs(value) * 1e-3)
     return Attempt(theta, value, int(result.nit), "converged" if still else "step limit")

@@ -48,7 +48,7 @@ class LatentPosterior:
         """Mean (n, L) and covariance (n, L, L) of the tasks at each point."""
         k = self._kernel_to(x)
         cross = k[:, None, :] * self.Sigma[:, self.task]
-        gain = cross @ self.half.T
+        gain = (cross.reshape(-1, len(self.half)) @ self.half.T).reshape(cross.shape)
         prior = (self.kernel.diag(x) + self.mean_variance)[:, None, None] * self.Sigma
         return totals @ self.D + cross @ self.alpha, prior - gain @ gain.transpose(0, 2, 1)
 
