@@ -68,6 +68,20 @@ def test_better_than_without_the_law_and_than_without_virtual_measurements() -> 
     assert np.mean(errors["law"]) < np.mean(errors["no virtual"])
 
 
+def test_a_fit_without_the_law_picks_branches_where_asked() -> None:
+    X, Y = oscillator(seed=3)
+    x = np.linspace(0.0, 10.0, 80)[:, None]
+    auto, paper = fitted(Transformed(), X, Y), fitted(Transformed(guide="unconstrained"), X, Y)
+    assert auto.fit_report_["branches_from"].startswith("posterior given the law")
+    assert paper.fit_report_["branches_from"] == "posterior without the law"
+    alone = ConstrainedGP(outputs=["z", "v"], kernel=RBF(), uncertainty="plug-in", restarts=1).fit(X, Y).predict(x)
+    found = paper.predict(x)
+    clear = np.abs(alone) > 0.3
+    np.testing.assert_array_equal(np.sign(found[clear]), np.sign(alone[clear]))
+    assert np.max(np.abs(found - auto.predict(x))) > 1e-3
+    assert np.max(np.abs(paper.posterior(x).residual())) < 1e-12
+
+
 def test_integrated_covers_and_takes_seconds() -> None:
     X, Y = oscillator(seed=5)
     gp = fitted(Transformed(), X, Y, uncertainty="integrated")
@@ -180,6 +194,8 @@ def test_refuses_what_it_cannot_do_and_names_the_remedy() -> None:
         fitted(Transformed(), X, Y, kernel=[RBF(), RBF()])
     with pytest.raises(ConstraintError, match="datum"):
         fitted(Transformed(datum="sideways"), X, Y)  # type: ignore[arg-type]
+    with pytest.raises(ConstraintError, match="guide"):
+        fitted(Transformed(guide="somebody"), X, Y)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("uncertainty", ["plug-in", "integrated"])

@@ -46,7 +46,8 @@ class Transformed(Strategy):
     ``inference``: the engine for the likelihood that noise on y becomes. ``datum``: "output" explains y itself,
     "transformed" the values h(y), without measurements that have none. ``virtual``: use what the switches between
     branches say. ``relearn``: learn auxiliary outputs again with the law's terms; None = unless there are many.
-    ``draws``: of hyperparameters, where they are averaged over.
+    ``draws``: of hyperparameters, where they are averaged over. ``guide``: "unconstrained" lets a fit without the law pick
+    the branches, as the paper does; "auto" asks one that has heard of the law where its turns are within reach.
     """
 
     inference: Engine = field(default_factory=Laplace)
@@ -54,11 +55,12 @@ class Transformed(Strategy):
     virtual: bool = True
     relearn: bool | None = None
     draws: int = 16
+    guide: Literal["auto", "unconstrained"] = "auto"
 
     def fit(self, problem: FitProblem) -> Fitted:
         law = self._checked(problem)
         alone = fit_alone(problem)
-        guide, on_law = choose_guide(problem, alone)
+        guide, on_law = choose_guide(problem, alone) if self.guide == "auto" else without_law(problem, alone)
         model = prepare(self, problem, law, guide)
         fitted, engine = self._search(problem, model, alone)
         own = TransformedEvidence(fitted.priors[0], model.observations, engine)
@@ -76,6 +78,8 @@ class Transformed(Strategy):
     def _checked(self, problem: FitProblem) -> SumLaw:
         if self.datum not in ("output", "transformed"):
             raise ConstraintError(worded("datum", "'output' or 'transformed'", repr(self.datum), "choose one of them"))
+        if self.guide not in ("auto", "unconstrained"):
+            raise ConstraintError(worded("guide", "'auto' or 'unconstrained'", repr(self.guide), "choose one of them"))
         if not isinstance(problem.law, SumLaw):
             raise ConstraintError(
                 "strategy: Transformed() needs a sum of transforms of single outputs, but a term of this law joins several; "
@@ -136,6 +140,11 @@ def fit_alone(problem: FitProblem) -> Candidates:
     return fitted.only(np.argsort([maximum.value for maximum in fitted.maxima]).tolist())
 
 
+def without_law(problem: FitProblem, alone: Candidates) -> tuple[Component, str]:
+    """The paper's guide, and a word on it."""
+    return plain_component(problem, alone.priors[0], alone.maxima[0].theta), "posterior without the law"
+
+
 def choose_guide(problem: FitProblem, alone: Candidates) -> tuple[Component, str]:
     """The posterior that picks branches, and a word on it: that without the law, as in the paper.
 
@@ -152,7 +161,7 @@ def choose_guide(problem: FitProblem, alone: Candidates) -> tuple[Component, str
             engine.look_for_branches(candidate, maximum.theta)
     if not engine.branches:
         if len(engine.setup.law.soft_rows) or not engine.turns(engine.state(prior, theta)):
-            return plain_component(problem, prior, theta), "posterior without the law"
+            return without_law(problem, alone)
         return engine.component(prior, theta), "posterior given the law, whose turns are within reach"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SumGPWarning)
