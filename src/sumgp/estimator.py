@@ -24,10 +24,9 @@ from sumgp.strategies.contradiction import warn_if_contradicted, warn_if_repeats
 from sumgp.strategies.feasible import check_law
 from sumgp.strategies.law_setup import complete_scaling
 from sumgp.strategies.problem import FitProblem, typical_range
-from sumgp.threads import limited_threads
+from sumgp.threads import threads_for
 
 LONG_SERIES = 3000  # measured entries of a time series above which the state-space form is chosen
-SMALL_BLAS = 400  # measured entries below which threads cost more than they give
 MOST_OUTPUTS_FOR_TWO_TERMS = 3  # two task covariances of more outputs have too many hyperparameters for few data
 
 
@@ -144,8 +143,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             raise ConstraintError(f"strategy: {name}() needs a law, got constraint=None; give one or use Unconstrained()")
         if law is not None and not isinstance(strategy, Unconstrained):
             check_law(law, problem.data, problem.scaling)
-        threads = 1 if problem.y.size <= SMALL_BLAS else None
-        with limited_threads(threads):
+        with threads_for(problem.y.size):
             fitted = strategy.fit(problem)
         self._keep(problem, law, strategy, fitted)
         warn_if_repeats_contradict(problem)

@@ -22,6 +22,7 @@ from sumgp.persistence import model_bytes
 from sumgp.persistence.files import write_files
 from sumgp.report.fit_page import render_fit
 from sumgp.report.fit_study import FitStudy, as_numbers, caught, study
+from sumgp.threads import threads_for
 
 MODEL, PREDICTIONS, REPORT = "model.sumgp", "predictions.csv", "report.html"
 
@@ -72,7 +73,7 @@ def fit(
         uncertainty="plug-in" if plug_in else "integrated",
         random_state=seed,
     )
-    with stages(console, "reading") as tell:
+    with stages(console, "reading") as tell, threads_for(frame[y_names].size):
         points = None if at is None else points_from(at, [*x_names, *arguments.extra_columns(constants)], reading)
         _, told = caught(lambda: gp.fit(frame.drop(columns=y_names), frame[y_names], progress=tell))
         found = study(gp, grid_over(gp.data_, grid) if points is None else points, told, tell)

@@ -18,6 +18,7 @@ from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
 from sumgp.prediction.skewed import SkewedMixture
 from sumgp.strategies.base import Fitted, PosteriorComponent
 from sumgp.strategies.local import LocalPosterior, MovedOntoLaw, joined, local_posteriors, pointwise_draws
+from sumgp.threads import threads_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +90,8 @@ class Posterior:
         parts: list[_Marginals] = []
         too_many = False
         for block in self._blocks():
-            parts.append(self._block_marginals(self.x[block]))
+            with threads_for(self.data.y.size):
+                parts.append(self._block_marginals(self.x[block]))
             too_many = too_many or sum(p.bent.sum() for p in parts) > MOST_BENT
             if too_many:
                 parts = [replace(p, bent=np.zeros_like(p.bent), bent_parts=[]) for p in parts]
