@@ -21,6 +21,7 @@ from sumgp.cli import app, arguments
 from sumgp.cli.app import COMMANDS, one_line
 from sumgp.cli.demo import CONSTANTS, truth
 from sumgp.cli.demo import oscillator as oscillator_frame
+from sumgp.experiments.records import Record, RecordFile
 from sumgp.persistence import files
 
 FILES = {"model.sumgp", "predictions.csv", "report.html"}
@@ -178,6 +179,22 @@ def test_report_is_written_again(sumgp, fit_words, tmp_path: Path) -> None:
     page = (out / "report.html").read_text()
     assert "How well the law is kept" in page
     assert sumgp("report", tmp_path).code == 2
+
+
+@pytest.mark.parametrize(("kind", "words"), [("real", "recordings of a real"), ("simulated", "SIMULATED")])
+def test_report_of_records_says_what_data_they_are_of(sumgp, tmp_path: Path, monkeypatch, kind: str, words: str) -> None:
+    monkeypatch.delenv("SUMGP_DATA_DIR", raising=False)
+    scores = {"rmse": 0.1, "rmse_norm": 0.2, "violation": 0.1, "violation_own": 0.0}
+    record = Record("double_pendulum", None, None, 0, "linearized", "integrated", kind, "converged", **scores)
+    RecordFile(tmp_path / "records.jsonl").append([record])
+    assert sumgp("report", tmp_path).code == 0
+    page = (tmp_path / "report.html").read_text()
+    assert words in page
+    assert ("SIMULATED" in page) == (kind == "simulated")
+    if kind == "real":
+        refused = sumgp("report", tmp_path, "--figures")
+        assert refused.code == 2
+        assert "SUMGP_DATA_DIR" in refused.err
 
 
 def test_page_is_self_contained_and_escaped(sumgp, tmp_path: Path) -> None:

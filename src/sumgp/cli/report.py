@@ -24,6 +24,7 @@ RECORDS = "records.jsonl"
 
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a fit (model.sumgp) or of a reproduction (records.jsonl).")],
+    figures: Annotated[bool, typer.Option("--figures", help="Of a reproduction: fit and draw its figures again.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the files written as JSON.")] = False,
 ) -> None:
     """Write report.html of a folder again, from the model or the records in it."""
@@ -31,7 +32,7 @@ def report(
     if (folder / MODEL).is_file():
         _of_fit(folder, console)
     elif (folder / RECORDS).is_file():
-        _of_reproduction(folder, console)
+        _of_reproduction(folder, console, figures)
     else:
         raise DataError(
             worded("folder", f"one with {MODEL} or {RECORDS}", f"{str(folder)!r} without them", "check the path")
@@ -54,13 +55,23 @@ def _of_fit(folder: Path, console: Console) -> None:
     write_files(folder, {REPORT: page.encode()})
 
 
-def _of_reproduction(folder: Path, console: Console) -> None:
+def _of_reproduction(folder: Path, console: Console, figures: bool) -> None:
     from sumgp.cli.reproduce import report as report_of_records
     from sumgp.experiments import all_problems
+    from sumgp.experiments.pendulum_data import FOLDER, find_recordings
     from sumgp.experiments.records import RecordFile
 
     file = RecordFile(folder / RECORDS)
-    names = {record.experiment for record in file.read()}
-    problems = [problem for name, problem in all_problems(None).items() if name in names]
+    records = file.read()
+    names = {record.experiment for record in records}
+    recordings = None
+    if any(record.data == "real" for record in records):
+        downloaded = folder / FOLDER
+        recordings = find_recordings(downloaded if downloaded.is_dir() else None)
+        if recordings is None and figures:
+            raise DataError("--figures: the recordings of the pendulum were not found; set SUMGP_DATA_DIR to their folder")
+        # Without figures nobody reads them: any folder says that the records are those of recordings.
+        recordings = recordings or folder
+    problems = [problem for name, problem in all_problems(recordings).items() if name in names]
     with stages(console, "report"):
-        report_of_records(file, problems, folder, 1, "integrated", False, 0.0, 0)
+        report_of_records(file, problems, folder, 1, "integrated", figures, 0.0, 0)
