@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF
 from support.law_draws import draw_outputs, linearise
 from support.law_mcmc import Proposal, Samples, r_hat, sample, tightened
@@ -30,6 +31,7 @@ from sumgp.strategies.problem import FitProblem
 TIGHT = 0.01
 THETAS, EACH = 40, 35  # hyperparameters that package and MCMC share, and draws of outputs for each
 QUANTILES = 60
+MANY_DRAWS = 2500
 MEAN, SD = 0.15, 0.15
 
 LAWS = {"circle": "a**2 + b**2 = 1.6", "logarithm": "0.5*a + log(b) = 1", "product": "a*b = 2"}
@@ -138,7 +140,7 @@ def test_outputs_given_hyperparameters(reference: Reference) -> None:
 def test_the_whole_fit(reference: Reference) -> None:
     """Hyperparameters averaged over by the package itself: sds on average over points and outputs.
 
-    Its few dozen draws leave errors of 0.03 to 0.4 sd in the means: those are compared given hyperparameters. The chains
+    Its few dozen draws leave errors of 0.03 to 0.4 sd in the means: those are compared with many more draws. The chains
     have the package's own prior, so that the widening for priors of another form is taken out.
     """
     f, _ = tightened(reference.target, reference.some(1200), TIGHT, 2, seed=1)
@@ -146,6 +148,17 @@ def test_the_whole_fit(reference: Reference) -> None:
     widening = reference.model.fit_report_.details["widening"]
     assert widening == WIDENING
     assert abs(np.exp(np.mean(np.log(sds / widening))) - 1.0) < SD
+
+
+def test_the_whole_fit_with_many_draws(reference: Reference) -> None:
+    """What the average over hyperparameters converges to: all means, and all sds but for single ones at turning points."""
+    X, Y = reference.model.data_.x, reference.model.data_.y
+    many = clone(reference.model).set_params(strategy=Linearized(taper=None, draws=MANY_DRAWS)).fit(X, Y)
+    f, _ = tightened(reference.target, reference.some(1200), TIGHT, 2, seed=1)
+    means, sds = reference.differences(many.posterior(reference.target.x_law), f)
+    assert np.max(np.abs(means)) < MEAN
+    assert np.quantile(np.abs(sds / WIDENING - 1.0), 0.9) < SD
+    assert root_mean_square(np.log(sds / WIDENING)) < np.log1p(SD / 2.0)
 
 
 def test_a_linear_law_is_drawn_exactly() -> None:
