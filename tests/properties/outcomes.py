@@ -71,9 +71,11 @@ def assert_same(problem: Problem, posed: Problem, fit: Fit, share: float, output
     assert_alike(first, numbers(posed, fit), share, reference(first))
 
 
-# Linear laws are solved in one step. The iteration for others stops at steps of 1e-10 of a standard deviation, but round-off
-# is magnified by how much tighter the law is than the data; shifted inputs lose digits of their own.
-SAME_BY_KIND = {"none": 1e-8, "linear": 1e-8, "sum": 1e-4, "squares": 1e-6, "lengths": 1e-6}
+SAME = 1e-8  # of a standard deviation
+# Where rows or outputs change places, or inputs are shifted, every sum is rounded in another way. Linear laws are solved in one
+# step. The iteration for others stops at steps of 1e-10 of a standard deviation, but round-off is magnified by how much
+# tighter the law is than the data.
+SAME_BY_KIND = {"none": SAME, "linear": SAME, "sum": 1e-4, "squares": 1e-6, "lengths": 1e-6}
 SAME_AFTER_A_NEW_FIT = 0.02
 
 

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from properties.drawn import LAWS, examples, powers_of_two, problems, well_determined
 from properties.outcomes import (
+    SAME,
     SAME_AFTER_A_NEW_FIT,
-    SAME_BY_KIND,
     anew,
     assert_same,
     held,
@@ -25,7 +25,7 @@ def test_unit_of_outputs(kind: str, data: st.DataObject) -> None:
     problem = data.draw(problems((kind,), most_rows=15))
     assume(tells_its_units(problem))
     units = data.draw(powers_of_two(problem.Y.shape[1]))
-    assert_same(problem, problem.in_units(units), held, SAME_BY_KIND[kind])
+    assert_same(problem, problem.in_units(units), held, SAME)
 
 
 @pytest.mark.parametrize("kind", LAWS)
@@ -35,7 +35,7 @@ def test_unit_of_inputs(kind: str, data: st.DataObject) -> None:
     problem = data.draw(problems((kind,), most_rows=15))
     assume(tells_its_units(problem))
     units = data.draw(powers_of_two(problem.X.shape[1]))
-    assert_same(problem, problem.with_inputs(units, 0.0), held, SAME_BY_KIND[kind])
+    assert_same(problem, problem.with_inputs(units, 0.0), held, SAME)
 
 
 @examples(5)
