@@ -129,17 +129,28 @@ def assemble(terms: Sequence[MaternTerm], gaps: np.ndarray, compact: bool = Fals
     sizes = [matern(term.nu).n_states * len(core) for term, core in zip(terms, cores, strict=True)]
     stops = np.cumsum(sizes)
     slices = tuple(slice(int(stop - size), int(stop)) for stop, size in zip(stops, sizes, strict=True))
-    total, n = sum(sizes), len(gaps)
-    transition, noise = np.zeros((n, total, total)), np.zeros((n, total, total))
+    total = sum(sizes)
+    transitions, noises = [], []
     stationary, observe = np.zeros((total, total)), np.zeros((len(terms[0].covariance), total))
     for term, basis, core, part in zip(terms, bases, cores, slices, strict=True):
         process = matern(term.nu)
         tau = process.steps(gaps, term.lengthscale)
-        transition[:, part, part] = _kron(process.transition(tau), np.eye(len(core)))
-        noise[:, part, part] = _kron(process.process_noise(tau), core)
+        transitions.append(_kron(process.transition(tau), np.eye(len(core))))
+        noises.append(_kron(process.process_noise(tau), core))
         stationary[part, part] = np.kron(process.stationary, core)
         observe[:, part.start : part.start + len(core)] = basis
+    transition, noise = _block_diagonal(transitions, slices), _block_diagonal(noises, slices)
     return StateSpace(transition, noise, stationary, observe, slices, compact)
+
+
+def _block_diagonal(blocks: Sequence[np.ndarray], slices: Sequence[slice]) -> np.ndarray:
+    """(n, D, D) matrices with these blocks; a single one as it is, since in long series each copy takes time to fill."""
+    if len(blocks) == 1:
+        return blocks[0]
+    result = np.zeros((len(blocks[0]), slices[-1].stop, slices[-1].stop))
+    for block, part in zip(blocks, slices, strict=True):
+        result[:, part, part] = block
+    return result
 
 
 def _kron(left: np.ndarray, right: np.ndarray) -> np.ndarray:
