@@ -12,9 +12,9 @@ from sumgp.inference.sites import Engine
 from sumgp.likelihoods import LinkedLikelihood
 from sumgp.priors.multitask import MultitaskPrior
 from sumgp.strategies import Transformed, Unconstrained
+from sumgp.strategies.component import plain_component
 from sumgp.strategies.transformed import Model, _correction, _starts, fit_alone, prepare
 from sumgp.strategies.transformed_evidence import Observations, TransformedEvidence, UnitFreeLikelihood
-from sumgp.strategies.unconstrained import plain_component
 from sumgp.transforms import Log, Sin, Square
 
 ENGINES = [Gaussian(), MomentMatched(), Laplace(), Variational(), ExpectationPropagation()]

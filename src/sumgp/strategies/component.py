@@ -11,8 +11,10 @@ from sumgp.inference.law_solve import LawSolution
 from sumgp.inference.projection import project
 from sumgp.inference.unitfree import UnitFreeLaw
 from sumgp.linalg import solve_lower
-from sumgp.solvers.weights import WeightPosterior
+from sumgp.priors.multitask import MultitaskPrior
+from sumgp.solvers.weights import WeightPosterior, build_features, condition_on_data
 from sumgp.strategies.local import Unprojected, local_posteriors, projected_draws
+from sumgp.strategies.problem import FitProblem
 
 TRACE = 1e-10  # of the largest local variance, added to every output's: no output is immovable
 EXACT_TRACE = 1e-10
@@ -196,3 +198,19 @@ class Component:
         size = local[:, movable, movable].max(axis=1)
         metric[:, range(T), range(T)] += (EXACT_TRACE if exact else TRACE) * size[:, None]
         return metric
+
+
+def given_data(
+    problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray, also: np.ndarray | None = None
+) -> WeightPosterior:
+    """Weights given the data alone, exact at the training inputs and at the points ``also`` (unit-free)."""
+    features = build_features(prior, theta, problem.x if also is None else np.vstack([problem.x, also]))
+    return condition_on_data(prior, theta, features, problem.x, problem.data.x, problem.y)
+
+
+def plain_component(
+    problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray, law: UnitFreeLaw | None = None
+) -> Component:
+    """Posterior given the data alone; with a ``law`` each point is moved onto it."""
+    noise = prior.noise.typical(theta[prior.noise_slice])
+    return Component(given_data(problem, prior, theta), theta, noise, prior.n_outputs, law)

@@ -12,8 +12,8 @@ from sumgp.inference.law_solve import ENOUGH, FULL, LawSolution, law_evidence, s
 from sumgp.linalg import cholesky, solve_cholesky
 from sumgp.priors.kernels import lengthscale_mask
 from sumgp.priors.multitask import MultitaskPrior
-from sumgp.solvers.weights import WeightPosterior, build_features, condition_on_data
-from sumgp.strategies.component import Component, LawConditioning, Taper
+from sumgp.solvers.weights import WeightPosterior
+from sumgp.strategies.component import Component, LawConditioning, Taper, given_data, plain_component
 from sumgp.strategies.law_setup import LawSetup
 from sumgp.strategies.problem import FitProblem
 
@@ -57,16 +57,9 @@ class LawEngine:
 
     def state(self, prior: MultitaskPrior, theta: np.ndarray) -> LawState:
         """Condition on the data."""
-        problem, setup = self.problem, self.setup
-        features = build_features(prior, theta, np.vstack([problem.x, setup.x]))
-        posterior = condition_on_data(prior, theta, features, problem.x, problem.data.x, problem.y)
-        mean, root, _ = posterior.carried(setup.x, setup.x_law)
+        posterior = given_data(self.problem, prior, theta, self.setup.x)
+        mean, root, _ = posterior.carried(self.setup.x, self.setup.x_law)
         return LawState(posterior, mean, root)
-
-    def _given_data(self, prior: MultitaskPrior, theta: np.ndarray) -> WeightPosterior:
-        """The posterior alone, where nothing is asked at the law's points."""
-        features = build_features(prior, theta, self.problem.x)
-        return condition_on_data(prior, theta, features, self.problem.x, self.problem.data.x, self.problem.y)
 
     def calibrate(self, state: LawState) -> None:
         """Fix the law's sd in the evidence from a reference posterior: its own rms size, row by row."""
@@ -128,10 +121,9 @@ class LawEngine:
         ``tolerance`` as in ``solve_law``; None = what is fit for predictions.
         """
         known = self._solved.pop(theta.tobytes(), None)
-        noise = prior.noise.typical(theta[prior.noise_slice])
         if taper_length == 0.0 and not len(self.setup.unknown):
-            posterior = self._given_data(prior, theta) if known is None else known[0].posterior
-            return Component(posterior, theta, noise, prior.n_outputs, self.setup.law)
+            return plain_component(self.problem, prior, theta, self.setup.law)
+        noise = prior.noise.typical(theta[prior.noise_slice])
         state, start = known if known is not None else (self.state(prior, theta), None)
         taper = self.taper(prior, theta, taper_length)
         solution = self.solve(state, taper, start if taper is None else None, tolerance)

@@ -20,7 +20,7 @@ from sumgp.inference.variational import Variational
 from sumgp.linalg import cholesky, solve_lower
 from sumgp.priors.multitask import MultitaskPrior
 from sumgp.strategies.base import Fitted, Strategy
-from sumgp.strategies.component import Component
+from sumgp.strategies.component import Component, plain_component
 from sumgp.strategies.law_engine import LawEngine, law_spacing
 from sumgp.strategies.law_setup import set_up_law
 from sumgp.strategies.linearized import Linearized
@@ -31,7 +31,6 @@ from sumgp.strategies.transformed_data import LatentTasks, latent_tasks, law_ter
 from sumgp.strategies.transformed_evidence import Observations, TransformedEvidence
 from sumgp.strategies.transformed_observations import TaskNoise, noise_of_outputs, noise_of_transforms, observe, task_prior
 from sumgp.strategies.transformed_switches import Guide, Switch, find_switches
-from sumgp.strategies.unconstrained import plain_component
 
 SURE = 1e-4  # of a transform's spread: no virtual measurement is more precise, or round-off would take over
 SITE_TOLERANCE = 1e-4  # posterior sds up to which sites settle: the evidence is off by the square of that

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from sumgp.priors.multitask import MultitaskPrior
-from sumgp.solvers.weights import build_features, condition_on_data
 from sumgp.strategies.base import Fitted, Strategy
-from sumgp.strategies.component import Component
+from sumgp.strategies.component import plain_component
 from sumgp.strategies.mixture import fit_candidates, mix
 from sumgp.strategies.problem import FitProblem
 from sumgp.strategies.time_series import fit_time_series
@@ -29,10 +25,3 @@ class Unconstrained(Strategy):
             problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, self.draws
         )
         return Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report})
-
-
-def plain_component(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) -> Component:
-    """Posterior given the data alone."""
-    features = build_features(prior, theta, problem.x)
-    posterior = condition_on_data(prior, theta, features, problem.x, problem.data.x, problem.y)
-    return Component(posterior, theta, prior.noise.typical(theta[prior.noise_slice]), prior.n_outputs)
