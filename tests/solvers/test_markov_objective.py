@@ -10,7 +10,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, Ration
 from sumgp.errors import DataError
 from sumgp.priors import LowRankTask, MultitaskPrior, NoiseModel, TaskLaw
 from sumgp.solvers.dense import DenseEvidence
-from sumgp.solvers.markov_objective import MarkovObjectiveEvidence, is_markov, markov_terms
+from sumgp.solvers.joint import JointEvidence
+from sumgp.solvers.markov_objective import LawRows, MarkovObjectiveEvidence, is_markov, markov_terms
 
 F = np.array([[1.0, -2.0, 0.5], [0.0, 1.0, 1.0]])
 
@@ -64,6 +65,52 @@ def test_gradient_equals_differences(name: str) -> None:
     prior = priors()[name]
     x, y = data(0.3)
     assert_gradient(MarkovObjectiveEvidence(prior, x, y), some_theta(prior))
+
+
+def joint_priors() -> dict[str, MultitaskPrior]:
+    return {
+        "F(x)": small_prior(),
+        "F(x), part of the inputs": small_prior(),
+        "F(x), two terms": small_prior(kernels=(Matern(0.4, nu=2.5), Matern(0.1, nu=0.5))),
+        "F(x), identity": small_prior(mean_shape="identity"),
+        "unknown": small_prior(unknown=np.array([4.0])),
+        "soft": small_prior(soft=np.array([0.09])),
+        "unknown and soft, identity": small_prior(mean_shape="identity", unknown=np.array([4.0]), soft=np.array([0.09])),
+    }
+
+
+def law_rows(name: str, prior: MultitaskPrior, x: np.ndarray) -> LawRows:
+    """One law whose coefficients vary; unknown constants and soft errors are further terms of it."""
+    rows = np.zeros((len(x), 1, 3 + len(prior.unknown) + len(prior.soft)))
+    rows[:, 0, :3] = np.column_stack([1.0 + x[:, 0], np.full(len(x), -2.0), np.cos(5.0 * x[:, 0])])
+    rows[:, 0, 3:] = -1.0
+    if "part" in name:
+        rows[x[:, 0] > 0.5] = 0.0
+    return LawRows(rows, np.sin(3.0 * x))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("name", joint_priors())
+def test_given_a_law_value_and_gradient_equal_the_dense_ones(name: str, missing: float) -> None:
+    """To what the law's variance, 1e-10 here and zero there, lets the data tell."""
+    prior = joint_priors()[name]
+    x, y = data(missing)
+    law, theta = law_rows(name, prior, x), some_theta(prior)
+    fast, fast_gradient = MarkovObjectiveEvidence(prior, x, y, law)(theta)
+    dense, dense_gradient = JointEvidence(prior, x, y, law.rows, law.totals)(theta)
+    assert fast == pytest.approx(dense, abs=1e-5)
+    np.testing.assert_allclose(fast_gradient, dense_gradient, rtol=0, atol=1e-5 * np.max(np.abs(dense_gradient)))
+
+
+def test_memory_used_again_changes_nothing() -> None:
+    prior = priors()["two terms, task"]
+    x, y = data(0.3)
+    evidence, theta = MarkovObjectiveEvidence(prior, x, y), some_theta(prior)
+    first = evidence(theta)
+    evidence(theta + 0.3)
+    again = evidence(theta)
+    assert again[0] == first[0]
+    np.testing.assert_array_equal(again[1], first[1])
 
 
 def test_sums_and_constant_factors_become_terms() -> None:

@@ -15,12 +15,13 @@ Arrays in lane order have shape (steps, lanes, ...): entry [s, j] belongs to tim
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
 from sumgp.errors import NumericalError
+from sumgp.solvers.scratch import Fresh, Scratch
 from sumgp.solvers.smallmatrices import REMEDY, symmetric, transposed, whiten
 
 MATCH = 1e-11  # lanes that agree on the covariance at their border to this part of the variances need no correction
@@ -56,7 +57,8 @@ class Lanes:
 class Chain:
     """A chain and what is seen of it, in lane order: transition, noise (s, l, D, D) and sight B (s, l, g, D).
 
-    ``transition[s, j]`` leads from time i = j * steps + s to i + 1. ``initial`` (D, D) is P_0.
+    ``transition[s, j]`` leads from time i = j * steps + s to i + 1. ``initial`` (D, D) is P_0. What is worked out of the
+    chain at every time is written to ``scratch``.
     """
 
     lanes: Lanes
@@ -64,6 +66,7 @@ class Chain:
     noise: np.ndarray
     initial: np.ndarray
     sight: np.ndarray
+    scratch: Scratch = field(default_factory=Fresh)
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,10 @@ def _matched(starts: np.ndarray, mismatch: np.ndarray, lane_closed: np.ndarray) 
         corrected[j + 1] += change
     scale = _scales(starts)
     values, vectors = np.linalg.eigh(corrected / scale)
-    return scale * ((vectors * np.maximum(values, 0.0)[:, None, :]) @ transposed(vectors))
+    matched = scale * ((vectors * np.maximum(values, 0.0)[:, None, :]) @ transposed(vectors))
+    # States without variance keep none: round-off in its place would be measured against itself.
+    live = np.einsum("nii->ni", corrected) > 0
+    return np.where(live[:, :, None] & live[:, None, :], matched, 0.0)
 
 
 def _relative(difference: np.ndarray, covariances: np.ndarray) -> float:
@@ -208,10 +214,11 @@ def _conditioned(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def _filter(chain: Chain, starts: np.ndarray) -> tuple[Factor, np.ndarray]:
     """Kalman filter in every lane; the adjoint is left empty. Also the covariance beyond each lane's end."""
-    predicted = np.empty_like(chain.transition)
-    sight, update = np.empty_like(chain.sight), np.empty_like(chain.sight)
-    innovate = np.empty((*sight.shape[:3], sight.shape[2]))
-    closed, lane_closed = np.empty_like(predicted), np.broadcast_to(np.eye(len(chain.initial)), starts.shape)
+    empty, square, wide = chain.scratch.empty, chain.transition.shape, chain.sight.shape
+    predicted, closed = empty("predicted", square), empty("closed", square)
+    sight, update = empty("sight", wide), empty("update", wide)
+    innovate = empty("innovate", (*wide[:3], wide[2]))
+    lane_closed = np.broadcast_to(np.eye(len(chain.initial)), starts.shape)
     covariance, logdet = starts, 0.0
     for s in range(chain.lanes.steps):
         predicted[s] = covariance
@@ -220,14 +227,14 @@ def _filter(chain: Chain, starts: np.ndarray) -> tuple[Factor, np.ndarray]:
         closed[s], covariance = _predict(covariance, *seen, chain.transition[s], chain.noise[s])
         lane_closed = closed[s] @ lane_closed
         logdet += float(logdets.sum())
-    empty = np.empty((0, *starts.shape))
-    return Factor(chain, predicted, empty, innovate, sight, update, closed, lane_closed, logdet), covariance
+    nothing = np.empty((0, *starts.shape))
+    return Factor(chain, predicted, nothing, innovate, sight, update, closed, lane_closed, logdet), covariance
 
 
 def _adjoint(factor: Factor) -> Factor:
     """Lambda_i = Psi_i^T Lambda_{i+1} Psi_i + sight_i^T sight_i, backwards through every lane from its end."""
     steps = factor.chain.lanes.steps
-    inflow = np.empty_like(factor.closed)
+    inflow = factor.chain.scratch.empty("adjoint", factor.closed.shape)
     starts = np.zeros_like(factor.lane_closed)
     for s in range(steps - 1, -1, -1):
         inflow[s] = transposed(factor.sight[s]) @ factor.sight[s]

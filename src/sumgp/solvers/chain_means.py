@@ -31,8 +31,9 @@ class Solution:
 def solve(factor: Factor, observed: np.ndarray) -> Solution:
     """Means of the chain for observed rows rho (s, l, g, p) in lane order; costs about a third of the factor."""
     steps, closed = factor.chain.lanes.steps, factor.closed
+    empty, shape = factor.chain.scratch.empty, (*closed.shape[:3], observed.shape[-1])
     innovation = factor.innovate @ observed
-    predicted = np.empty((*closed.shape[:3], observed.shape[-1]))
+    predicted, adjoint = empty("predicted means", shape), empty("adjoint means", shape)
     ends = np.zeros(predicted.shape[1:])
     for s in range(steps):
         predicted[s] = factor.chain.transition[s] @ (transposed(factor.update[s]) @ innovation[s])
@@ -40,7 +41,7 @@ def solve(factor: Factor, observed: np.ndarray) -> Solution:
     mean = _carry(factor.lane_closed, ends)
     for s in range(steps):
         predicted[s], mean = mean, closed[s] @ mean + predicted[s]
-    adjoint, starts = np.empty_like(predicted), np.zeros_like(ends)
+    starts = np.zeros_like(ends)
     for s in range(steps - 1, -1, -1):
         innovation[s] -= factor.sight[s] @ predicted[s]
         adjoint[s] = transposed(factor.sight[s]) @ innovation[s]

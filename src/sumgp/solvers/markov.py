@@ -16,6 +16,7 @@ import numpy as np
 from sumgp.errors import DataError, worded
 from sumgp.solvers.chain import Chain, Factor, Lanes, factorise
 from sumgp.solvers.chain_means import Solution, prior_paths, smoothed, smoothed_covariance, solve
+from sumgp.solvers.scratch import Fresh, Scratch
 from sumgp.solvers.smallmatrices import root, symmetric, transposed
 from sumgp.solvers.statespace import MaternTerm, StateSpace, assemble
 from sumgp.solvers.timeseries import TimeSeries, with_times
@@ -104,19 +105,26 @@ class MarkovPosterior:
         return self.time_covariance[self.series.place]
 
 
-def smooth(prior: MarkovPrior, series: TimeSeries, compact: bool = True) -> MarkovPosterior:
-    """Condition the prior on a time series; ``compact=False`` keeps the states that gradients need."""
-    return posterior(prior, series, *factorise_series(prior, series, compact))
+def smooth(prior: MarkovPrior, series: TimeSeries, compact: bool = True, scratch: Scratch | None = None) -> MarkovPosterior:
+    """Condition the prior on a time series; ``compact=False`` keeps the states that gradients need.
+
+    With a ``scratch`` the posterior is good until it is used again.
+    """
+    return posterior(prior, series, *factorise_series(prior, series, compact, scratch))
 
 
-def factorise_series(prior: MarkovPrior, series: TimeSeries, compact: bool = True) -> tuple[StateSpace, Factor]:
+def factorise_series(
+    prior: MarkovPrior, series: TimeSeries, compact: bool = True, scratch: Scratch | None = None
+) -> tuple[StateSpace, Factor]:
     """The part of the work that does not depend on the observed values."""
+    scratch = scratch or Fresh()
     lanes = Lanes.of(len(series.times))
     gaps = lanes.deal(np.append(np.diff(series.times), 0.0))
-    space = assemble(prior.terms, gaps.ravel(), compact)
+    space = assemble(prior.terms, gaps.ravel(), compact, scratch)
     shape = (*gaps.shape, *space.stationary.shape)
     sight = lanes.deal(series.rows @ space.observe)
-    chain = Chain(lanes, space.transition.reshape(shape), space.noise.reshape(shape), space.stationary, sight)
+    steps = (space.transition.reshape(shape), space.noise.reshape(shape))
+    chain = Chain(lanes, *steps, space.stationary, sight, scratch)
     return space, factorise(chain)
 
 

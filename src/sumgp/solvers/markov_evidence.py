@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sumgp.solvers.markov import MarkovPosterior, MarkovPrior, smooth
+from sumgp.solvers.scratch import Scratch
 from sumgp.solvers.smallmatrices import root
 from sumgp.solvers.statespace import matern
 from sumgp.solvers.timeseries import TimeSeries
@@ -22,7 +23,8 @@ class MarkovEvidence:
 
     ``lengthscales`` (R,): by the log of each term's lengthscale. ``covariances`` (R, T, T): by Sigma_r, symmetric, so that
     d log p = sum(covariances[r] * dSigma_r). ``noise`` (N, T): by each measurement's variance, zero where missing.
-    ``mean_covariance`` (T, T): by the covariance of the constant mean.
+    ``mean_covariance`` (T, T): by the covariance of the constant mean. ``pull`` (N, T): (y - E f) / variance, by what is
+    added to the mean at each point; zero where missing.
     """
 
     value: float
@@ -30,32 +32,30 @@ class MarkovEvidence:
     covariances: np.ndarray
     noise: np.ndarray
     mean_covariance: np.ndarray
+    pull: np.ndarray
 
 
-def evidence(prior: MarkovPrior, series: TimeSeries) -> MarkovEvidence:
-    """log p(y) of a time series and its gradient, in O(N)."""
-    posterior = smooth(prior, series, compact=False)
+def evidence(prior: MarkovPrior, series: TimeSeries, scratch: Scratch | None = None) -> MarkovEvidence:
+    """log p(y) of a time series and its gradient, in O(N); a ``scratch`` saves time when this is asked again."""
+    posterior = smooth(prior, series, compact=False, scratch=scratch)
     constant = posterior.constant
     by_mean = 0.5 * (
         np.outer(constant.score, constant.score)
         - constant.precision
         + constant.precision @ constant.covariance @ constant.precision
     )
-    return MarkovEvidence(
-        posterior.log_evidence,
-        *_kernel_gradient(posterior),
-        _noise_gradient(posterior),
-        by_mean,
-    )
+    noise, pull = _measurement_gradients(posterior)
+    return MarkovEvidence(posterior.log_evidence, *_kernel_gradient(posterior), noise, by_mean, pull)
 
 
-def _noise_gradient(posterior: MarkovPosterior) -> np.ndarray:
-    """(N, T): ((y - E f)^2 + Var f) / (2 variance^2) - 1 / (2 variance)."""
+def _measurement_gradients(posterior: MarkovPosterior) -> tuple[np.ndarray, np.ndarray]:
+    """By variances ((y - E f)^2 + Var f) / (2 variance^2) - 1 / (2 variance), by means (y - E f) / variance, (N, T) each."""
     series = posterior.series
     measured = ~np.isnan(series.values)
-    misfit = np.where(measured, series.values - posterior.mean, 0.0) ** 2 + np.einsum("ntt->nt", posterior.covariance)
     precision = np.where(measured, 1.0 / np.where(measured, series.variance, 1.0), 0.0)
-    return 0.5 * precision * (misfit * precision - 1.0)
+    pull = precision * np.where(measured, series.values - posterior.mean, 0.0)
+    spread = precision**2 * np.einsum("ntt->nt", posterior.covariance)
+    return 0.5 * (pull**2 + spread - precision), pull
 
 
 def _kernel_gradient(posterior: MarkovPosterior) -> tuple[np.ndarray, np.ndarray]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, Product
 
 from sumgp.errors import DataError, worded
 from sumgp.priors.multitask import MultitaskPrior
-from sumgp.solvers.markov import MarkovPrior, markov_prior, smooth
+from sumgp.solvers.markov import MarkovPrior, markov_prior
 from sumgp.solvers.markov_evidence import evidence
+from sumgp.solvers.scratch import Scratch
 from sumgp.solvers.statespace import MaternTerm
-from sumgp.solvers.timeseries import TimeSeries, time_series
+from sumgp.solvers.timeseries import TimeSeries, time_series, with_rows
 
 SMOOTHNESS = (0.5, 1.5, 2.5)
+LAW_VARIANCE = 1e-11  # of the law's rows, in unit-free columns: far below what data tell, far above round-off
 
 
 def is_markov(kernel: Kernel) -> bool:
@@ -43,16 +47,19 @@ def state_space_prior(prior: MultitaskPrior, theta: np.ndarray) -> MarkovPrior:
     conditioning = prior.conditioned(Sigmas[0])
     if conditioning is not None:
         Sigmas[0] = conditioning.covariance
+    soft, soft_columns = prior.soft * prior.soft_share, range(T + U, T + U + Q)
     terms = []
     for r, (kernel, Sigma) in enumerate(zip(hyper.kernels, Sigmas, strict=True)):
         wide = np.zeros((T + U + Q,) * 2)
         wide[:T, :T] = Sigma
         if r == 0 and Q:
-            wide[range(T + U, T + U + Q), range(T + U, T + U + Q)] = prior.soft
+            wide[soft_columns, soft_columns] = soft
         terms.append(MaternTerm(float(kernel.nu), float(kernel.length_scale), wide))
     spread = np.zeros((T + U + Q,) * 2)
     spread[:T, :T] = prior.mean_variance * (Sigmas[0] if prior.mean_shape == "task" else np.eye(T))
     spread[range(T, T + U), range(T, T + U)] = prior.unknown
+    if prior.mean_shape == "task":
+        spread[soft_columns, soft_columns] = prior.mean_variance * soft
     return markov_prior(terms, mean_covariance=spread)
 
 
@@ -68,19 +75,47 @@ def observed_series(prior: MultitaskPrior, theta: np.ndarray, x: np.ndarray, y: 
     return time_series(x[:, 0], padded, np.concatenate([variances, np.ones((len(y), extra))], axis=1))
 
 
-class MarkovObjectiveEvidence:
-    """log p(y | theta) and its gradient for Matern terms on one input."""
+@dataclass(frozen=True)
+class LawRows:
+    """A linear law at the rows: ``rows`` (N, R, C) f = ``totals`` (N, R) over all columns; zero rows do not hold."""
 
-    def __init__(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
+    rows: np.ndarray
+    totals: np.ndarray
+
+    def imposed(self, series: TimeSeries) -> TimeSeries:
+        """The series with the law as measurements whose variance is negligible."""
+        rows, totals = self.rows[series.first], self.totals[series.first]
+        size = np.sum(rows**2, axis=2)
+        return with_rows(series, rows, totals, LAW_VARIANCE * np.where(size > 0, size, 1.0))
+
+
+class MarkovObjectiveEvidence:
+    """log p(y | theta) and its gradient for Matern terms on one input; with a ``law`` log p(y | theta, law).
+
+    The latter is log p(y, law) - log p(law): two series that differ in their measurements only.
+    """
+
+    def __init__(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray, law: LawRows | None = None) -> None:
         self.prior = prior
         self.x = x
         self.y = y
+        self.law = law
+        self._scratch = Scratch()
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient in O(N)."""
+        series = observed_series(self.prior, theta, self.x, self.y)
+        if self.law is None:
+            return self._evaluated(theta, series)
+        blank = observed_series(self.prior, theta, self.x, np.full_like(self.y, np.nan))
+        both, by_both = self._evaluated(theta, self.law.imposed(series))
+        alone, by_alone = self._evaluated(theta, self.law.imposed(blank))
+        return both - alone, by_both - by_alone
+
+    def _evaluated(self, theta: np.ndarray, series: TimeSeries) -> tuple[float, np.ndarray]:
+        """Log density of a series and its gradient with respect to theta."""
         prior, T = self.prior, self.prior.n_outputs
-        series = observed_series(prior, theta, self.x, self.y)
-        result = evidence(state_space_prior(prior, theta), series)
+        result = evidence(state_space_prior(prior, theta), series, self._scratch)
         gradient = np.empty(prior.n_parameters)
         conditioning = prior.conditioned(prior.Sigmas(theta)[0])
         for r, (ks, ts) in enumerate(prior.slices):
@@ -89,14 +124,7 @@ class MarkovObjectiveEvidence:
             if r == 0 and prior.mean_shape == "task":
                 G_S = G_S + prior.mean_variance * result.mean_covariance[:T, :T]
             if conditioning is not None:
-                G_S = conditioning.pull_back(G_S, prior.law.totals.T @ self._pull(theta, series))  # type: ignore[union-attr]
+                G_S = conditioning.pull_back(G_S, prior.law.totals.T @ result.pull[:, :T])  # type: ignore[union-attr]
             gradient[ts] = prior.tasks[r].pull_back(theta[ts], G_S)
         gradient[prior.noise_slice] = prior.noise.pull_back(theta[prior.noise_slice], result.noise[:, :T].sum(axis=0))
         return result.value, gradient
-
-    def _pull(self, theta: np.ndarray, series: TimeSeries) -> np.ndarray:
-        """(N, T) C^-1 (y - mean) = (y - E f) / variance, what the data pull at the mean with."""
-        T = self.prior.n_outputs
-        posterior = smooth(state_space_prior(self.prior, theta), series)
-        values = series.values[:, :T]
-        return np.where(np.isnan(values), 0.0, (values - posterior.mean[:, :T]) / series.variance[:, :T])

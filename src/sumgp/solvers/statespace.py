@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import gammainc
 
 from sumgp.errors import DataError, worded
+from sumgp.solvers.scratch import Fresh, Scratch
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,9 @@ class StateSpace:
     compact: bool
 
 
-def assemble(terms: Sequence[MaternTerm], gaps: np.ndarray, compact: bool = False) -> StateSpace:
+def assemble(
+    terms: Sequence[MaternTerm], gaps: np.ndarray, compact: bool = False, scratch: Scratch | None = None
+) -> StateSpace:
     """The state space of sum_r K_r (x) Sigma_r for the time differences ``gaps`` (n,).
 
     Each term has d_r T states with Q = Q_r(tau) (x) Sigma_r. ``compact`` spends only d_r rank(Sigma_r) states, which
@@ -135,30 +138,33 @@ def assemble(terms: Sequence[MaternTerm], gaps: np.ndarray, compact: bool = Fals
     for term, basis, core, part in zip(terms, bases, cores, slices, strict=True):
         process = matern(term.nu)
         tau = process.steps(gaps, term.lengthscale)
-        transitions.append(_kron(process.transition(tau), np.eye(len(core))))
-        noises.append(_kron(process.process_noise(tau), core))
+        transitions.append((process.transition(tau), np.eye(len(core))))
+        noises.append((process.process_noise(tau), core))
         stationary[part, part] = np.kron(process.stationary, core)
         observe[:, part.start : part.start + len(core)] = basis
-    transition, noise = _block_diagonal(transitions, slices), _block_diagonal(noises, slices)
+    scratch, shape = scratch or Fresh(), (len(gaps), total, total)
+    transition = _block_diagonal(transitions, slices, scratch.empty("transition", shape))
+    noise = _block_diagonal(noises, slices, scratch.empty("noise", shape))
     return StateSpace(transition, noise, stationary, observe, slices, compact)
 
 
-def _block_diagonal(blocks: Sequence[np.ndarray], slices: Sequence[slice]) -> np.ndarray:
-    """(n, D, D) matrices with these blocks; a single one as it is, since in long series each copy takes time to fill."""
-    if len(blocks) == 1:
-        return blocks[0]
-    result = np.zeros((len(blocks[0]), slices[-1].stop, slices[-1].stop))
-    for block, part in zip(blocks, slices, strict=True):
-        result[:, part, part] = block
+def _block_diagonal(
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]], slices: Sequence[slice], result: np.ndarray
+) -> np.ndarray:
+    """``result`` (n, D, D) filled with one block a pair: the Kronecker products of (n, d, d) with one (q, q)."""
+    if len(pairs) > 1:
+        result[:] = 0.0
+    for (left, right), part in zip(pairs, slices, strict=True):
+        n, d, q = len(left), left.shape[1], len(right)
+        # One large matrix product: each entry of the left matrix times its unit matrix's Kronecker product.
+        units = np.eye(d * d).reshape(d * d, d, d)
+        spread = np.array([np.kron(unit, right).ravel() for unit in units])
+        flat = left.reshape(n, d * d)
+        if len(pairs) == 1:
+            np.matmul(flat, spread, out=result.reshape(n, len(spread[0])))
+        else:
+            result[:, part, part] = (flat @ spread).reshape(n, d * q, d * q)
     return result
-
-
-def _kron(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """(n, d q, d q) Kronecker products of (n, d, d) with one (q, q), as one large matrix product."""
-    n, d, q = len(left), left.shape[1], len(right)
-    units = np.eye(d * d).reshape(d * d, d, d)
-    spread = np.array([np.kron(unit, right).ravel() for unit in units])
-    return (left.reshape(n, d * d) @ spread).reshape(n, d * q, d * q)
 
 
 def _split(covariance: np.ndarray, compact: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,6 @@ from sumgp.strategies.local import Unprojected, local_posteriors, projected_draw
 from sumgp.strategies.problem import FitProblem
 
 TRACE = 1e-10  # of the largest local variance, added to every output's: no output is immovable
-EXACT_TRACE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -183,21 +182,28 @@ class Component:
         return updated, gain
 
     def _metric(self, local: np.ndarray, conditioned: np.ndarray) -> np.ndarray:
-        """Covariance (n, C, C) in which points are moved: constants shared by all points stay put.
-
-        Given a linear law elsewhere, the covariance that is left makes the move exact conditioning; it vanishes where
-        the law is known already, so a trace of the covariance given the data alone keeps directions defined there.
-        """
+        """Covariance (n, C, C) in which points are moved onto the law."""
         assert self.law is not None
         exact = self.conditioning is not None and self.conditioning.exact
-        metric = conditioned + EXACT_TRACE * local if exact else local.copy()
-        T, U = self.n_outputs, len(self.law.law.unknowns)
-        metric[:, T : T + U, :] = 0.0
-        metric[:, :, T : T + U] = 0.0
-        movable = [c for c in range(metric.shape[1]) if not T <= c < T + U]
-        size = local[:, movable, movable].max(axis=1)
-        metric[:, range(T), range(T)] += (EXACT_TRACE if exact else TRACE) * size[:, None]
-        return metric
+        unknown = slice(self.n_outputs, self.n_outputs + len(self.law.law.unknowns))
+        return moving_metric(local, conditioned, exact, unknown)
+
+
+def moving_metric(local: np.ndarray, conditioned: np.ndarray, exact: bool, unknown: slice) -> np.ndarray:
+    """Covariance (n, C, C) in which points are moved: the columns ``unknown``, constants shared by all points, stay put.
+
+    ``local`` is given the data alone, ``conditioned`` given a law elsewhere too. If that is linear (``exact``), the latter
+    makes the move exact conditioning; it vanishes where the law is known already, so a trace of the former keeps
+    directions defined there.
+    """
+    metric = conditioned + TRACE * local if exact else local.copy()
+    metric[:, unknown, :] = 0.0
+    metric[:, :, unknown] = 0.0
+    movable = [c for c in range(metric.shape[1]) if not unknown.start <= c < unknown.stop]
+    size = local[:, movable, movable].max(axis=1)
+    outputs = range(unknown.start)
+    metric[:, outputs, outputs] += TRACE * size[:, None]
+    return metric
 
 
 def given_data(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sumgp.constraints.law import SumLaw
-from sumgp.data import Data
 from sumgp.errors import ConstraintError, DataError
 from sumgp.priors.multitask import MultitaskPrior, TaskLaw
 from sumgp.solvers.choice import Kronecker
@@ -17,7 +16,7 @@ from sumgp.strategies.base import Fitted, Strategy
 from sumgp.strategies.component import Component
 from sumgp.strategies.feasible import independent_rows
 from sumgp.strategies.law_engine import LawEngine
-from sumgp.strategies.law_setup import LawSetup, set_up_law
+from sumgp.strategies.law_setup import linear_rows, set_up_law
 from sumgp.strategies.mixture import fit_candidates, mix
 from sumgp.strategies.problem import FitProblem
 from sumgp.strategies.task_rows import RightSides, unit_free_rows
@@ -48,7 +47,7 @@ class Conditioned(Strategy):
         single = all(len(kernels) == 1 for kernels in problem.candidates)
         if problem.uses_markov:
             on_tasks = law.has_constant_coefficients and not law.unknowns and single and not self.joint
-            return fit_time_series(problem, "tasks" if on_tasks else "law")
+            return fit_time_series(problem, "tasks" if on_tasks else "joint")
         if law.has_constant_coefficients and not law.unknowns and single and not self.joint:
             return self._on_tasks(problem, law)
         return self._on_joint(problem, law)
@@ -83,7 +82,7 @@ class Conditioned(Strategy):
             )
         setup = set_up_law(law, problem.data, problem.scaling, 1.0)
         priors = problem.priors("task", unknown=setup.unknown, soft=setup.law.soft_variances)
-        rows, totals = _linear_rows(setup, problem.data)
+        rows, totals = linear_rows(setup, problem.data)
         fitted = fit_candidates(problem, priors, lambda p: JointEvidence(p, problem.x, problem.y, rows, totals))
         engine = LawEngine(problem, setup, exact=True)
         components, weights, report = mix(
@@ -91,12 +90,6 @@ class Conditioned(Strategy):
         )
         report |= {"status": report["hyperparameter_status"], "law": "on the full joint"}
         return Fitted(components, weights, setup.law, report)
-
-
-def _linear_rows(setup: LawSetup, data: Data) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients (N, R, C) and right sides (N, R) of a linear law at the training rows, unit-free."""
-    zero = np.zeros((len(data.x), setup.law.n_columns))
-    return setup.law.jacobian(zero, data.x), -setup.law.residual(zero, data.x)
 
 
 def _is_closed(problem: FitProblem, law: TaskLaw) -> bool:

@@ -162,3 +162,9 @@ def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> np.nda
     # A grid point on top of a training row would only repeat its law.
     _, keep = np.unique(np.round((points - low) / np.where(high > low, high - low, 1.0), 9), axis=0, return_index=True)
     return points[np.sort(keep)]
+
+
+def linear_rows(setup: LawSetup, data: Data) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients (N, R, C) and right sides (N, R) of a linear law at the training rows, unit-free."""
+    zero = np.zeros((len(data.x), setup.law.n_columns))
+    return setup.law.jacobian(zero, data.x), -setup.law.residual(zero, data.x)

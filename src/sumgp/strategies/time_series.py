@@ -17,12 +17,13 @@ from sumgp.inference.unitfree import UnitFreeLaw
 from sumgp.priors.multitask import MultitaskPrior, TaskLaw
 from sumgp.solvers.markov import MarkovPosterior, predict, sample, smooth
 from sumgp.solvers.markov_law import law_smooth
-from sumgp.solvers.markov_objective import MarkovObjectiveEvidence, observed_series, state_space_prior
+from sumgp.solvers.markov_objective import LawRows, MarkovObjectiveEvidence, observed_series, state_space_prior
 from sumgp.solvers.pointlaw import PointLaw
 from sumgp.solvers.timeseries import with_rows, with_times
 from sumgp.strategies.base import Fitted
+from sumgp.strategies.component import moving_metric
 from sumgp.strategies.feasible import independent_rows
-from sumgp.strategies.law_setup import set_up_law
+from sumgp.strategies.law_setup import linear_rows, set_up_law
 from sumgp.strategies.local import Unprojected, local_posteriors
 from sumgp.strategies.problem import FitProblem, kernel_name
 from sumgp.strategies.task_rows import RightSides, unit_free_rows
@@ -54,6 +55,7 @@ class MarkovComponent:
     n_outputs: int
     law: UnitFreeLaw | None = None
     offset: TaskMean | None = None
+    exact: bool = False  # a linear law at every time: asked points are moved in the covariance that it has left
 
     @property
     def n_columns(self) -> int:
@@ -70,7 +72,9 @@ class MarkovComponent:
         mean, covariance = predict(self.posterior, x[:, 0])
         if self.offset is not None:
             mean = mean + self.offset(x_law)
-        return Unprojected(mean, covariance) if self.law is None else Unprojected(mean, covariance, *self._metric(x))
+        if self.law is None:
+            return Unprojected(mean, covariance)
+        return Unprojected(mean, covariance, *self._metric(x, covariance))
 
     def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
         """(count, n, C) joint draws, each on the law."""
@@ -79,7 +83,7 @@ class MarkovComponent:
             draws = draws + self.offset(x_law)
         if self.law is None:
             return draws
-        metric, _ = self._metric(x)
+        metric, _ = self._metric(x, predict(self.posterior, x[:, 0])[1])
         return np.stack([project(self.law, draw, metric, x_law).points for draw in draws])
 
     def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
@@ -104,43 +108,46 @@ class MarkovComponent:
         result = 0.5 * (result + result.T)
         if self.law is None:
             return result
-        mean, _ = predict(self.posterior, x[:, 0])
-        A = project(self.law, mean, self._metric(x)[0], x_law).projectors
+        mean, covariance = predict(self.posterior, x[:, 0])
+        A = project(self.law, mean, self._metric(x, covariance)[0], x_law).projectors
         half = np.einsum("ncd,ndk->nck", A, result.reshape(n, C, n * C)).reshape(n * C, n, C)
         return np.einsum("knd,ncd->knc", half, A).reshape(n * C, n * C)
 
-    def _metric(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _metric(self, x: np.ndarray, conditioned: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(n, C, C) in which points are moved, and variances (n, C) given the data alone."""
         assert self.law is not None
-        _, metric = predict(self.free, x[:, 0])
-        open_by_data = np.einsum("ncc->nc", metric).copy()
-        T, U = self.n_outputs, len(self.law.law.unknowns)
-        metric[:, T : T + U, :] = 0.0
-        metric[:, :, T : T + U] = 0.0
-        size = np.einsum("ncc->nc", metric).max(axis=1)
-        metric[:, range(T), range(T)] += 1e-10 * size[:, None]
-        return metric, open_by_data
+        _, local = predict(self.free, x[:, 0])
+        unknown = slice(self.n_outputs, self.n_outputs + len(self.law.law.unknowns))
+        return moving_metric(local, conditioned, self.exact, unknown), np.einsum("ncc->nc", local)
 
 
 def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
-    """Fit by the state-space form; ``mode``: "unconstrained", "tasks" (law on the task covariance), "law", "projected"."""
+    """Fit by the state-space form.
+
+    ``mode``: "unconstrained", "projected", "law" (at every time, hyperparameters tuned by the data), and for linear laws
+    "tasks" (on the task covariance) and "joint" (at every time, hyperparameters tuned by the data given the law).
+    """
     task_law, right_sides, setup = None, None, None
     unknown, soft = np.zeros(0), np.zeros(0)
     if mode == "tasks":
         task_law, right_sides = _task_law(problem)
-    elif mode in ("law", "projected"):
+    elif mode in ("law", "joint", "projected"):
         assert problem.law is not None
         setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
         unknown, soft = setup.unknown, setup.law.soft_variances
-    shape = "task" if mode in ("unconstrained", "tasks") else "identity"
+    shape = "task" if mode in ("unconstrained", "tasks", "joint") else "identity"
     prior = problem.priors(shape, law=task_law, unknown=unknown, soft=soft)[0]
-    theta, report = _hyperparameters(problem, prior)
+    law_rows = None
+    if mode == "joint":
+        assert setup is not None
+        law_rows = LawRows(*linear_rows(setup, problem.data))
+    theta, report = _hyperparameters(problem, prior, law_rows)
     problem.progress("smoothing")
     series = observed_series(prior, theta, problem.x, problem.y)
     states = state_space_prior(prior, theta)
     free = smooth(states, series)
     last, status, steps = free, report["hyperparameter_status"], 0
-    if mode == "law":
+    if mode in ("law", "joint"):
         assert setup is not None
         rows = series.first
         law = PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[rows])
@@ -158,7 +165,7 @@ def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
         # The task covariance holds the law already; the projection removes what round-off adds where data contradict it.
         setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)  # type: ignore[arg-type]
     law_used = setup.law if setup is not None else None
-    component = MarkovComponent(free, last, theta, noise, prior.n_outputs, law_used, offset)
+    component = MarkovComponent(free, last, theta, noise, prior.n_outputs, law_used, offset, mode == "joint")
     report |= {"status": status, "law_steps": steps, "solver": "Markov", "uncertainty": "plug-in (Markov solver)"}
     return Fitted((component,), np.ones(1), law_used, report)
 
@@ -172,7 +179,9 @@ def _task_law(problem: FitProblem) -> tuple[TaskLaw, RightSides]:
     return TaskLaw(unit_F, noise / size, right_sides(problem.data.x)), right_sides
 
 
-def _hyperparameters(problem: FitProblem, prior: MultitaskPrior) -> tuple[np.ndarray, dict[str, Any]]:
+def _hyperparameters(
+    problem: FitProblem, prior: MultitaskPrior, law_rows: LawRows | None = None
+) -> tuple[np.ndarray, dict[str, Any]]:
     """Maximum a posteriori theta, on a stretch of consecutive rows from the middle where there are very many."""
     x, y = problem.x, problem.y
     order = np.argsort(x[:, 0], kind="stable")
@@ -190,7 +199,9 @@ def _hyperparameters(problem: FitProblem, prior: MultitaskPrior) -> tuple[np.nda
             noise=prior.noise if known is None else replace(prior.noise, known=known[rows]),
         )
     problem.progress(f"hyperparameters: {kernel_name(prior)} on {len(rows)} rows")
-    objective = Objective(local, MarkovObjectiveEvidence(local, x[rows], y[rows]))
+    if law_rows is not None:
+        law_rows = LawRows(law_rows.rows[rows], law_rows.totals[rows])
+    objective = Objective(local, MarkovObjectiveEvidence(local, x[rows], y[rows], law_rows))
     best = maximise(objective, restarts=1, random_state=problem.random_state, max_steps=100)
     return best.theta, {
         "kernel": kernel_name(prior),
