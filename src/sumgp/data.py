@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,6 +67,16 @@ class Data:
     def measured(self) -> np.ndarray:
         """(N, T) truth of whether an entry was measured."""
         return ~np.isnan(self.y)
+
+    @property
+    def order(self) -> np.ndarray:
+        """(N,) positions of the rows sorted by inputs, then outputs: sums in this order are rounded alike for any other."""
+        columns = [np.where(np.isnan(column), np.inf, column) for column in self.y.T]
+        return np.lexsort((*columns[::-1], *self.x.T[::-1]))
+
+    def at(self, rows: np.ndarray) -> Data:
+        """These rows only, in this order."""
+        return replace(self, x=self.x[rows], y=self.y[rows])
 
 
 def is_frame(value: Any) -> bool:

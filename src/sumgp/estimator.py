@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
+from sklearn.gaussian_process.kernels import Kernel, Matern
 
 from sumgp.constraints import AllOf, Constraint, FormulaConstraint, Law, SumLaw
 from sumgp.data import Data, Scaling, choose_scaling, is_frame, merged_groups, output_groups, read_inputs, read_outputs
 from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.prediction import Posterior
 from sumgp.priors import read_noise
-from sumgp.priors.kernels import leaves, prepare_kernel
+from sumgp.priors.candidates import Candidate, default_candidates, given_candidate
+from sumgp.priors.kernels import leaves
 from sumgp.solvers.choice import Markov
 from sumgp.solvers.markov_objective import markov_terms
 from sumgp.strategies import Conditioned, Fitted, Linearized, Strategy, Transformed, Unconstrained
@@ -27,7 +28,6 @@ from sumgp.strategies.problem import FitProblem, typical_range
 from sumgp.threads import threads_for
 
 LONG_SERIES = 3000  # measured entries of a time series above which the state-space form is chosen
-MOST_OUTPUTS_FOR_TWO_TERMS = 3  # two task covariances of more outputs have too many hyperparameters for few data
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         if law is not None and not isinstance(strategy, Unconstrained):
             check_law(law, problem.data, problem.scaling)
         with threads_for(problem.y.size):
-            fitted = strategy.fit(problem)
+            fitted = strategy.fit(problem.in_order())
         self._keep(problem, law, strategy, fitted)
         warn_if_repeats_contradict(problem)
         if law is not None and not isinstance(strategy, Unconstrained):
@@ -164,17 +164,18 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         data = Data(x, y, input_names, output_names, extra)
         groups = output_groups(self._groups(constraint, output_names, input_names), output_names)
         stationary = self.kernel is None or _all_stationary(self.kernel)
-        scaling = choose_scaling(data, groups, unit_inputs=self.kernel is None)
+        ordered = data.at(data.order)
+        scaling = choose_scaling(ordered, groups, unit_inputs=self.kernel is None)
         if not stationary:
             scaling = Scaling(np.zeros_like(scaling.x_shift), scaling.x_scale, scaling.y_shift, scaling.y_scale)
-        scaling = complete_scaling(law, data, scaling)
+        scaling = complete_scaling(law, ordered, scaling)
         solver, kernel = choose_solver(self.solver, self.kernel, self.strategy, data.n_inputs, int(data.measured.sum()))
         half_range = typical_range(scaling.inputs(x), isinstance(solver, Markov))
         problem = FitProblem(
             data=data,
             scaling=scaling,
             law=law,
-            candidates=candidate_kernels(kernel, half_range, y.shape[1], self.strategy, law),
+            candidates=_candidates(kernel, half_range, y.shape[1], self.strategy, law),
             rank=_checked_rank(self.rank, y.shape[1]),
             noise=read_noise(self.noise, scaling.y_scale, groups, len(x)),
             uncertainty=self.uncertainty,
@@ -358,27 +359,14 @@ def _has_markov_terms(kernel: Kernel) -> bool:
     return True
 
 
-def candidate_kernels(
+def _candidates(
     kernel: Any, half_range: np.ndarray, n_outputs: int, strategy: Any, law: Law | None
-) -> tuple[tuple[Kernel, ...], ...]:
-    """Candidate priors, each a tuple of kernels (terms): the user's, or a very smooth one and one with heavier tails.
-
-    With two or three outputs the second is a sum of two terms, so that outputs may have lengthscales of their own.
-    """
+) -> tuple[Candidate, ...]:
+    """Candidate priors; linear laws are imposed on the task covariance, which takes a separable prior."""
     if kernel is not None:
-        kernels = list(kernel) if isinstance(kernel, Sequence) else [kernel]
-        if not kernels:
-            raise DataError(worded("kernel", "at least one kernel", "an empty list", "leave kernel=None"))
-        return (tuple(prepare_kernel(k, half_range) for k in kernels),)
-    size: Any = 1.0 if len(half_range) == 1 else np.ones(len(half_range))
-    smooth: tuple[Kernel, ...] = (prepare_kernel(RBF(size), half_range),)
-    if len(half_range) > 1:
-        return (smooth,)
-    rational = RationalQuadratic(alpha=2.0, alpha_bounds="fixed")
-    on_tasks = isinstance(strategy, Conditioned) or (strategy is None and isinstance(law, SumLaw) and law.is_linear)
-    if 2 <= n_outputs <= MOST_OUTPUTS_FOR_TWO_TERMS and not on_tasks:
-        return (smooth, (prepare_kernel(rational, 0.4 * half_range), prepare_kernel(rational, 1.6 * half_range)))
-    return (smooth, (prepare_kernel(rational, half_range),))
+        return given_candidate(kernel, half_range)
+    linear = strategy is None and isinstance(law, SumLaw) and law.is_linear
+    return default_candidates(half_range, n_outputs, separable=linear or isinstance(strategy, Conditioned))
 
 
 def _all_stationary(kernel: Any) -> bool:

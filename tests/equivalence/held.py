@@ -31,5 +31,5 @@ def fit_held(gp: ConstrainedGP, X: Any, Y: Any, theta: np.ndarray | None = None)
     problem, law = gp._problem(X, Y, lambda stage: None)
     held = HeldProblem(**{f.name: getattr(problem, f.name) for f in fields(FitProblem)}, theta=theta)
     strategy = gp.strategy if gp.strategy is not None else default_strategy(law)
-    gp._keep(problem, law, strategy, strategy.fit(held))
+    gp._keep(problem, law, strategy, strategy.fit(held.in_order()))
     return gp

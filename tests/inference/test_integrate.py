@@ -8,7 +8,7 @@ from equivalence.small_problems import differences, small_prior, some_data
 from scipy.integrate import simpson
 from sklearn.gaussian_process.kernels import RBF
 
-from sumgp.inference.integrate import CAP, _guessed, _Pool, curvature, integrate, tempered
+from sumgp.inference.integrate import curvature, integrate
 from sumgp.inference.objective import Objective
 from sumgp.inference.optimise import maximise
 from sumgp.priors import NoiseModel
@@ -20,6 +20,14 @@ def one_parameter() -> Objective:
     x, y = some_data(T=1, N=8)
     noise = NoiseModel(((0,),), np.ones(1), known=np.full((8, 1), 0.04))
     prior = small_prior(T=1, kernels=(RBF(0.4, "fixed"),), noise=noise)
+    return Objective(prior, DenseEvidence(prior, x, y))
+
+
+def two_parameters() -> Objective:
+    """Lengthscale and amplitude of one output, the noise being known."""
+    x, y = some_data(T=1, N=8)
+    noise = NoiseModel(((0,),), np.ones(1), known=np.full((8, 1), 0.04))
+    prior = small_prior(T=1, kernels=(RBF(0.4),), noise=noise)
     return Objective(prior, DenseEvidence(prior, x, y))
 
 
@@ -80,43 +88,30 @@ def test_draws_repeat_for_a_seed() -> None:
     assert first.draws[0].theta[0] != other.draws[0].theta[0]
 
 
-def test_even_weights_stay_as_they_are() -> None:
-    logs = np.log(np.random.default_rng(0).uniform(0.5, 1.0, 40))
-    weights, power = tempered(logs)
-    assert power == 1.0
-    np.testing.assert_allclose(weights, np.exp(logs) / np.exp(logs).sum(), rtol=1e-12)
+def test_a_score_that_moves_the_draws_far_is_followed() -> None:
+    """The score puts the maximum four standard deviations away from the data's: draws go there, and stay even."""
+    objective = two_parameters()
+    maximum = maximise(objective)
+    wide = np.linalg.inv(curvature(objective, maximum.theta))
+    aim = maximum.theta + 4.0 * np.linalg.cholesky(wide)[:, 0]
+    precision = 4.0 * np.linalg.inv(wide)
 
+    def score(k: int, theta: np.ndarray) -> float:
+        return -0.5 * float((theta - aim) @ precision @ (theta - aim))
 
-def test_degenerate_weights_are_flattened_and_capped() -> None:
-    logs = -np.arange(64.0) * 50.0
-    weights, power = tempered(logs)
-    assert 0.0 < power < 1.0
-    assert weights.sum() == pytest.approx(1.0)
-    assert weights.max() <= CAP / np.sqrt(64) * (1.0 + 1e-9)
-    assert 1.0 / np.sum(weights**2) > 5.0
-    assert np.all(np.diff(weights) <= 1e-15)
-
-
-def test_impossible_draws_get_no_weight() -> None:
-    logs = np.concatenate([np.zeros(20), np.full(5, -np.inf)])
-    weights, _ = tempered(logs)
-    np.testing.assert_array_equal(weights[20:], 0.0)
-    nothing, power = tempered(np.full(4, -np.inf))
-    np.testing.assert_allclose(nothing, 0.25)
-    assert power == 0.0
-
-
-def test_a_regression_of_the_scores_finds_a_parabola() -> None:
-    """Scores of half of the pool; those of the other half follow, within the range that was seen."""
-    generator = np.random.default_rng(0)
-    thetas = generator.normal(0.0, 1.0, (128, 3))
-    truth = 3.0 * thetas[:, 0] - thetas[:, 1] ** 2
-    pool = _Pool(list(thetas), np.zeros(128, dtype=int), np.zeros(128))
-    counts = (np.arange(128) < 64).astype(int)
-    guess = _guessed(pool, counts, np.where(counts > 0, truth, 0.0))
-    inside = (counts == 0) & np.all(np.abs(thetas) < 1.5, axis=1)
-    assert np.sqrt(np.mean((guess - truth)[inside] ** 2)) < 0.3 * truth[inside].std()
-    np.testing.assert_array_equal(guess[:64], truth[:64])
+    result = integrate([objective], [maximum], score, 24, 0)
+    weights, thetas = np.array([d.weight for d in result.draws]), np.array([d.theta for d in result.draws])
+    axes = [np.linspace(a - 5.0 * sd, a + 3.0 * sd, 121) for a, sd in zip(aim, np.sqrt(np.diag(wide)), strict=True)]
+    grid = np.array([[a, b] for a in axes[0] for b in axes[1]])
+    logs = np.array([-objective.value(theta) + score(0, theta) for theta in grid])
+    density = np.exp(logs - logs.max())
+    density /= density.sum()
+    mean = density @ grid
+    sd = np.sqrt(density @ (grid - mean) ** 2)
+    assert np.all(np.abs(weights @ thetas - mean) < 0.3 * sd)
+    assert np.all(np.abs(np.sqrt(weights @ (thetas - mean) ** 2) / sd - 1.0) < 0.25)
+    assert result.effective > 15.0
+    assert result.temperature == 1.0
 
 
 def test_the_value_alone_is_the_value_with_the_gradient() -> None:

@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 from equivalence.small_problems import differences
 
-from sumgp.priors import FullTask, LowRankTask, TaskCovariance
+from sumgp.priors import FullTask, LowRankTask, OneOutputTask, TaskCovariance
 from sumgp.priors.tasks import FLOOR
 
 TASKS: list[TaskCovariance] = [
@@ -18,9 +18,10 @@ TASKS: list[TaskCovariance] = [
     LowRankTask(3, 1),
     LowRankTask(3, 3),
 ]
+ONE: list[TaskCovariance] = [OneOutputTask(1, 0), OneOutputTask(3, 2)]
 
 
-@pytest.mark.parametrize("task", TASKS, ids=repr)
+@pytest.mark.parametrize("task", TASKS + ONE, ids=repr)
 def test_gradient_equals_differences(task: TaskCovariance) -> None:
     rng = np.random.default_rng(0)
     parameters = task.start() + 0.4 * rng.standard_normal(task.n_parameters)
@@ -63,3 +64,9 @@ def test_low_rank_task_is_the_papers_form() -> None:
     start = LowRankTask(3, 2)
     columns = start.start()[:6].reshape(3, 2)
     assert np.linalg.matrix_rank(columns) == 2
+
+
+def test_one_output_has_a_term_and_the_others_nothing() -> None:
+    expected = np.zeros((3, 3))
+    expected[1, 1] = np.exp(0.8) + FLOOR
+    np.testing.assert_allclose(OneOutputTask(3, 1).covariance(np.array([0.4])), expected, rtol=1e-14)

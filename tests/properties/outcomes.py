@@ -72,10 +72,6 @@ def assert_same(problem: Problem, posed: Problem, fit: Fit, share: float, output
 
 
 SAME = 1e-8  # of a standard deviation
-# Where rows or outputs change places, or inputs are shifted, every sum is rounded in another way. Linear laws are solved in
-# one step. The iteration for others stops at steps of 1e-10 of a standard deviation, but round-off is magnified by how much
-# tighter the law is than the data.
-SAME_BY_KIND = {"none": SAME, "linear": SAME, "sum": 1e-4, "squares": 1e-6, "lengths": 1e-6}
 SAME_AFTER_A_NEW_FIT = 0.02
 
 

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from properties.drawn import LAWS, examples, problems, well_determined
 from properties.outcomes import (
+    SAME,
     SAME_AFTER_A_NEW_FIT,
-    SAME_BY_KIND,
     Fit,
     anew,
     assert_same,
@@ -34,7 +34,7 @@ def compare(problem: Problem, offset: float, fit: Fit, share: float) -> None:
 def test_shifted_inputs(kind: str, data: st.DataObject) -> None:
     problem = data.draw(problems((kind,), most_rows=15))
     assume(tells_its_units(problem))
-    compare(problem, data.draw(st.sampled_from(OFFSETS)), held, SAME_BY_KIND[kind])
+    compare(problem, data.draw(st.sampled_from(OFFSETS)), held, SAME)
 
 
 @examples(6)

@@ -35,6 +35,22 @@ def test_gaps_are_filled_by_interpolation() -> None:
     np.testing.assert_allclose(filled[:, 1], TRUE[:, 1])
 
 
+def test_measurements_at_one_place_fill_gaps_by_their_mean() -> None:
+    x = np.array([[0.0], [1.0], [1.0], [1.0], [2.0]])
+    y = np.array([[0.0, 1.0], [2.0, 1.0], [6.0, 1.0], [np.nan, 1.0], [0.0, 1.0]])
+    for rows in ([0, 1, 2, 3, 4], [4, 2, 3, 1, 0]):
+        d = data(y[rows], x[rows])
+        filled = scaling(d).restore(typical_rows(d, scaling(d)))
+        assert filled[rows.index(3), 0] == pytest.approx(4.0)
+
+
+def test_law_points_do_not_see_an_offset() -> None:
+    """As the kernels see them: the same numbers to the last bit, where the offset itself takes no digits."""
+    d, far = data(), data(TRUE, X + 2.0**20)
+    here, there = (law_points(bound(), e, scaling(e), 0.02)[0] for e in (d, far))
+    np.testing.assert_array_equal(here, there)
+
+
 def test_columns_are_solved_for_row_by_row() -> None:
     y = np.column_stack([TRUE[:, 0], np.full(9, np.nan)])
     solved = solve_for_columns(bound(), data(y), scaling(data(y)), np.array([1]))
@@ -63,7 +79,7 @@ def test_unknown_constants_start_at_what_single_rows_suggest() -> None:
 
 
 def test_law_points_hold_the_training_inputs_and_fill_the_gaps() -> None:
-    points = law_points(bound(), data(), scaling(data()), 0.02)
+    _, points = law_points(bound(), data(), scaling(data()), 0.02)
     assert {*X[:, 0]} <= {*points[:, 0]}
     assert np.max(np.diff(np.sort(points[:, 0]))) <= 0.02 * 4.0 + 1e-12
     assert len(np.unique(points, axis=0)) == len(points)
@@ -74,11 +90,11 @@ def test_law_points_hold_the_training_inputs_and_fill_the_gaps() -> None:
 def test_law_points_are_bounded_in_number(count: int, D: int) -> None:
     x = np.random.default_rng(0).uniform(size=(count, D))
     d = data(np.zeros((count, 2)), x)
-    points = law_points(bound(), d, scaling(d), 1e-4)
+    _, points = law_points(bound(), d, scaling(d), 1e-4)
     assert 20 < len(points) <= MOST_POINTS + 20
     assert np.all((points >= x.min(axis=0)) & (points <= x.max(axis=0)))
 
 
 def test_identical_inputs_give_one_point() -> None:
     d = data(TRUE, np.full((9, 1), 2.0))
-    np.testing.assert_array_equal(law_points(bound(), d, scaling(d), 0.1), [[2.0]])
+    np.testing.assert_array_equal(law_points(bound(), d, scaling(d), 0.1)[1], [[2.0]])

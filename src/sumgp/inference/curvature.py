@@ -16,8 +16,6 @@ import numpy as np
 
 from sumgp.inference.unitfree import UnitFreeLaw
 
-NEGLIGIBLE = 1e-10  # directions of the tangent with a smaller share of the variance do not bend
-
 
 @dataclass(frozen=True)
 class Bend:
@@ -40,9 +38,9 @@ def bend(law: UnitFreeLaw, points: np.ndarray, covariance: np.ndarray, gain: np.
     """
     n, C = points.shape
     values, vectors = np.linalg.eigh(covariance)
-    values = np.maximum(values, 0.0)
-    directions = np.flatnonzero(np.any(values > NEGLIGIBLE * values[:, -1:], axis=0) & np.any(values > 0, axis=0))
-    roots = [vectors[:, :, a] * np.sqrt(values[:, a])[:, None] for a in directions]  # each (n, C)
+    # The symmetric root: unlike eigenvectors of equal values it is unique, whatever the order of the outputs.
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
+    roots = [root[:, :, a] for a in range(C) if np.any(root[:, :, a])]  # each (n, C)
     if not roots:
         return Bend(np.zeros((n, C)), np.zeros((n, C)))
     both = np.concatenate([points + r for r in roots] + [points - r for r in roots])

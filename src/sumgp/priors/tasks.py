@@ -171,3 +171,32 @@ class LowRankTask(TaskCovariance):
     def pull_back(self, parameters: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         B, v = self._split(parameters)
         return np.concatenate([(2.0 * gradient @ B).ravel(), np.diagonal(gradient) * v])
+
+
+@dataclass(frozen=True)
+class OneOutputTask(TaskCovariance):
+    """A term for one ``output`` alone: Sigma_t is zero but for exp(2 d) + floor on the diagonal. Parameter: d."""
+
+    n_outputs: int
+    output: int
+
+    @property
+    def n_parameters(self) -> int:
+        return 1
+
+    def start(self) -> np.ndarray:
+        return self.prior_mean()
+
+    def prior_mean(self) -> np.ndarray:
+        return np.zeros(1)
+
+    def prior_sd(self) -> np.ndarray:
+        return np.full(1, AMPLITUDE_SD)
+
+    def covariance(self, parameters: np.ndarray) -> np.ndarray:
+        Sigma = np.zeros((self.n_outputs, self.n_outputs))
+        Sigma[self.output, self.output] = np.exp(2.0 * parameters[0]) + FLOOR
+        return Sigma
+
+    def pull_back(self, parameters: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        return np.array([2.0 * np.exp(2.0 * parameters[0]) * gradient[self.output, self.output]])

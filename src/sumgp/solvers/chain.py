@@ -15,7 +15,7 @@ Arrays in lane order have shape (steps, lanes, ...): entry [s, j] belongs to tim
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.lapack import dpstrf
@@ -57,8 +57,7 @@ class Lanes:
 class Chain:
     """A chain and what is seen of it, in lane order: transition, noise (s, l, D, D) and sight B (s, l, g, D).
 
-    ``transition[s, j]`` leads from time i = j * steps + s to i + 1. ``initial`` (D, D) is P_0. What is worked out of the
-    chain at every time is written to ``scratch``.
+    ``transition[s, j]`` leads from time i = j * steps + s to i + 1. ``initial`` (D, D) is P_0.
     """
 
     lanes: Lanes
@@ -66,7 +65,6 @@ class Chain:
     noise: np.ndarray
     initial: np.ndarray
     sight: np.ndarray
-    scratch: Scratch = field(default_factory=Fresh)
 
 
 @dataclass(frozen=True)
@@ -91,12 +89,16 @@ class Factor:
     logdet: float
 
 
-def factorise(chain: Chain) -> Factor:
-    """Covariances of the chain given what is seen of it: an open run, one or more filters, an adjoint run."""
+def factorise(chain: Chain, scratch: Scratch | None = None) -> Factor:
+    """Covariances of the chain given what is seen of it: an open run, one or more filters, an adjoint run.
+
+    What is worked out at every time is written to ``scratch``.
+    """
+    scratch = scratch or Fresh()
     starts = _lane_starts(chain.initial, *_open_lanes(chain))
     before = np.inf
     while True:
-        forward, ends = _filter(chain, starts)
+        forward, ends = _filter(chain, starts, scratch)
         mismatch = ends[:-1] - starts[1:]
         size = _relative(mismatch, starts[1:])
         if size <= MATCH or not size <= 0.5 * before:
@@ -107,7 +109,7 @@ def factorise(chain: Chain) -> Factor:
         raise NumericalError(
             f"covariances of neighbouring stretches of time differ by {size:.1e} of the variances; {REMEDY}"
         )
-    return _adjoint(forward)
+    return _adjoint(forward, scratch)
 
 
 def _see(covariance: np.ndarray, sight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -212,9 +214,9 @@ def _conditioned(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         ) from error
 
 
-def _filter(chain: Chain, starts: np.ndarray) -> tuple[Factor, np.ndarray]:
+def _filter(chain: Chain, starts: np.ndarray, scratch: Scratch) -> tuple[Factor, np.ndarray]:
     """Kalman filter in every lane; the adjoint is left empty. Also the covariance beyond each lane's end."""
-    empty, square, wide = chain.scratch.empty, chain.transition.shape, chain.sight.shape
+    empty, square, wide = scratch.empty, chain.transition.shape, chain.sight.shape
     predicted, closed = empty("predicted", square), empty("closed", square)
     sight, update = empty("sight", wide), empty("update", wide)
     innovate = empty("innovate", (*wide[:3], wide[2]))
@@ -231,10 +233,10 @@ def _filter(chain: Chain, starts: np.ndarray) -> tuple[Factor, np.ndarray]:
     return Factor(chain, predicted, nothing, innovate, sight, update, closed, lane_closed, logdet), covariance
 
 
-def _adjoint(factor: Factor) -> Factor:
+def _adjoint(factor: Factor, scratch: Scratch) -> Factor:
     """Lambda_i = Psi_i^T Lambda_{i+1} Psi_i + sight_i^T sight_i, backwards through every lane from its end."""
     steps = factor.chain.lanes.steps
-    inflow = factor.chain.scratch.empty("adjoint", factor.closed.shape)
+    inflow = scratch.empty("adjoint", factor.closed.shape)
     starts = np.zeros_like(factor.lane_closed)
     for s in range(steps - 1, -1, -1):
         inflow[s] = transposed(factor.sight[s]) @ factor.sight[s]

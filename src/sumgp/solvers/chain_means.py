@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sumgp.solvers.chain import Chain, Factor
+from sumgp.solvers.scratch import Fresh, Scratch
 from sumgp.solvers.smallmatrices import root, transposed
 
 
@@ -28,10 +29,10 @@ class Solution:
     innovation: np.ndarray
 
 
-def solve(factor: Factor, observed: np.ndarray) -> Solution:
+def solve(factor: Factor, observed: np.ndarray, scratch: Scratch | None = None) -> Solution:
     """Means of the chain for observed rows rho (s, l, g, p) in lane order; costs about a third of the factor."""
     steps, closed = factor.chain.lanes.steps, factor.closed
-    empty, shape = factor.chain.scratch.empty, (*closed.shape[:3], observed.shape[-1])
+    empty, shape = (scratch or Fresh()).empty, (*closed.shape[:3], observed.shape[-1])
     innovation = factor.innovate @ observed
     predicted, adjoint = empty("predicted means", shape), empty("adjoint means", shape)
     ends = np.zeros(predicted.shape[1:])

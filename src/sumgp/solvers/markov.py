@@ -16,7 +16,7 @@ import numpy as np
 from sumgp.errors import DataError, worded
 from sumgp.solvers.chain import Chain, Factor, Lanes, factorise
 from sumgp.solvers.chain_means import Solution, prior_paths, smoothed, smoothed_covariance, solve
-from sumgp.solvers.scratch import Fresh, Scratch
+from sumgp.solvers.scratch import Scratch
 from sumgp.solvers.smallmatrices import root, symmetric, transposed
 from sumgp.solvers.statespace import MaternTerm, StateSpace, assemble
 from sumgp.solvers.timeseries import TimeSeries, with_times
@@ -110,22 +110,21 @@ def smooth(prior: MarkovPrior, series: TimeSeries, compact: bool = True, scratch
 
     With a ``scratch`` the posterior is good until it is used again.
     """
-    return posterior(prior, series, *factorise_series(prior, series, compact, scratch))
+    return posterior(prior, series, *factorise_series(prior, series, compact, scratch), scratch)
 
 
 def factorise_series(
     prior: MarkovPrior, series: TimeSeries, compact: bool = True, scratch: Scratch | None = None
 ) -> tuple[StateSpace, Factor]:
     """The part of the work that does not depend on the observed values."""
-    scratch = scratch or Fresh()
     lanes = Lanes.of(len(series.times))
     gaps = lanes.deal(np.append(np.diff(series.times), 0.0))
     space = assemble(prior.terms, gaps.ravel(), compact, scratch)
     shape = (*gaps.shape, *space.stationary.shape)
     sight = lanes.deal(series.rows @ space.observe)
     steps = (space.transition.reshape(shape), space.noise.reshape(shape))
-    chain = Chain(lanes, *steps, space.stationary, sight, scratch)
-    return space, factorise(chain)
+    chain = Chain(lanes, *steps, space.stationary, sight)
+    return space, factorise(chain, scratch)
 
 
 def refactorise(space: StateSpace, chain: Chain, series: TimeSeries) -> Factor:
@@ -133,13 +132,15 @@ def refactorise(space: StateSpace, chain: Chain, series: TimeSeries) -> Factor:
     return factorise(replace(chain, sight=chain.lanes.deal(series.rows @ space.observe)))
 
 
-def posterior(prior: MarkovPrior, series: TimeSeries, space: StateSpace, factor: Factor) -> MarkovPosterior:
+def posterior(
+    prior: MarkovPrior, series: TimeSeries, space: StateSpace, factor: Factor, scratch: Scratch | None = None
+) -> MarkovPosterior:
     """The posterior for the observed values of ``series``, given its factor."""
     lanes, T = factor.chain.lanes, series.n_outputs
     centre = _centre(prior, series)
     units = [] if _known(prior) else [-series.rows]
     columns = np.concatenate([(series.observed - series.rows @ centre)[:, :, None], *units], axis=2)
-    solution = solve(factor, lanes.deal(columns))
+    solution = solve(factor, lanes.deal(columns), scratch)
     means = lanes.collect(smoothed(factor, solution, space.observe))
     innovation = solution.innovation.reshape(-1, columns.shape[2])
     constant, log_mean = _mean_posterior(prior, centre, innovation.T @ innovation)

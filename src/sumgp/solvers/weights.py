@@ -111,7 +111,7 @@ def build_features(
     first = symmetric_root(Sigma)
     if offset is not None:
         first = _within_law(first, offset.F)
-    roots = [first, *(symmetric_root(S) for S in hyper.Sigmas[1:])]
+    roots = [_lean(root) for root in (first, *(symmetric_root(S) for S in hyper.Sigmas[1:]))]
     T, U, Q = prior.n_outputs, len(prior.unknown), len(prior.soft)
     terms = []
     for r, (kernel, root) in enumerate(zip(hyper.kernels, roots, strict=True)):
@@ -140,6 +140,12 @@ def _within_law(root: np.ndarray, F: np.ndarray) -> np.ndarray:
     for _ in range(2):
         root = root - back @ (F @ root)
     return root
+
+
+def _lean(root: np.ndarray) -> np.ndarray:
+    """The root without columns of zeros: a term for one output has a single column."""
+    live = np.any(root != 0, axis=0)
+    return root[:, live] if live.any() else root
 
 
 def _place(root: np.ndarray, soft: np.ndarray, T: int, U: int, Q: int) -> np.ndarray:

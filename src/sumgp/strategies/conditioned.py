@@ -44,7 +44,7 @@ class Conditioned(Strategy):
             raise ConstraintError(
                 "strategy: Conditioned() imposes linear laws only, and this law is nonlinear; use Linearized() or None"
             )
-        single = all(len(kernels) == 1 for kernels in problem.candidates)
+        single = all(candidate.is_separable for candidate in problem.candidates)
         if problem.uses_markov:
             on_tasks = law.has_constant_coefficients and not law.unknowns and single and not self.joint
             return fit_time_series(problem, "tasks" if on_tasks else "joint")

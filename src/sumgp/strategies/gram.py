@@ -14,13 +14,12 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.linalg import null_space
 from scipy.special import ndtri
-from sklearn.gaussian_process.kernels import RBF, Kernel, RationalQuadratic
 
 from sumgp.constraints.linear import LinearConstraint
 from sumgp.data import Data, Scaling, choose_scaling
 from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.inference.gram import Gram
-from sumgp.priors.kernels import prepare_kernel
+from sumgp.priors.candidates import default_candidates
 from sumgp.priors.noise import SMALLEST, NoiseModel
 from sumgp.strategies.base import Fitted
 from sumgp.strategies.conditioned import Conditioned
@@ -119,7 +118,7 @@ def _problem(
         data=data,
         scaling=scaling,
         law=law,
-        candidates=_kernels(np.where(half_range > 0, half_range, 0.5)),
+        candidates=default_candidates(np.where(half_range > 0, half_range, 0.5)),
         rank=None if together else RANK,
         noise=NoiseModel((everything,), np.ones(len(everything)), known),
         uncertainty=uncertainty,
@@ -127,14 +126,6 @@ def _problem(
         random_state=seed,
         progress=lambda stage: None,
     )
-
-
-def _kernels(half_range: np.ndarray) -> tuple[tuple[Kernel, ...], ...]:
-    size: Any = 1.0 if len(half_range) == 1 else np.ones(len(half_range))
-    smooth = (prepare_kernel(RBF(size), half_range),)
-    if len(half_range) > 1:
-        return (smooth,)
-    return smooth, (prepare_kernel(RationalQuadratic(alpha=2.0, alpha_bounds="fixed"), half_range),)
 
 
 @dataclass(frozen=True, eq=False)

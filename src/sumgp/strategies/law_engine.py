@@ -24,6 +24,7 @@ MANY_TURNS = 0.15  # share of the law's points
 MOST_FOLLOWED = 1500  # points times columns of a law that is followed point by point
 SAME_MISFIT = 1e-6
 ANOTHER_BRANCH = 1.0  # by how much the log evidence of a law is higher on one
+ASTRAY = 10.0  # a log evidence so far below the highest is looked for again from where that was found
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class LawEngine:
         default_factory=lambda: np.zeros(0)
     )  # (n R,) in the evidence, the same for all hyperparameters
     branches: list[np.ndarray] = field(default_factory=list)  # (n, C) each: further starts at the law's points
+    _highest: tuple[float, np.ndarray] | None = None  # log evidence so far, and the law's values there
     _solved: dict[bytes, tuple[LawState, np.ndarray]] = field(default_factory=dict)
 
     def state(self, prior: MultitaskPrior, theta: np.ndarray) -> LawState:
@@ -107,9 +109,13 @@ class LawEngine:
     def log_evidence(self, prior: MultitaskPrior, theta: np.ndarray) -> float:
         """Log evidence of the law at its points, given the data."""
         state = self.state(prior, theta)
-        value, f = law_evidence(
-            self.setup.law, self.setup.x_law, state.mean, state.covariance(None, self.setup.x), self.law_sd, self.branches
-        )
+        given = (self.setup.law, self.setup.x_law, state.mean, state.covariance(None, self.setup.x), self.law_sd)
+        value, f = law_evidence(*given, self.branches)
+        if self._highest is not None and value < self._highest[0] - ASTRAY:
+            # Seen from the mean the law may be met far from where neighbouring hyperparameters meet it.
+            value, f = max((value, f), law_evidence(*given, [self._highest[1]], from_mean=False), key=lambda pair: pair[0])
+        if self._highest is None or value > self._highest[0]:
+            self._highest = (value, f)
         self._solved[theta.tobytes()] = (state, f)
         return value
 
@@ -118,9 +124,9 @@ class LawEngine:
     ) -> Component:
         """Posterior given data and law; ``taper_length`` in lengthscales, None = joint conditioning, 0 = projection only.
 
-        ``tolerance`` as in ``solve_law``; None = what is fit for predictions.
+        ``tolerance`` as in ``solve_law``; None = what is fit for predictions, and nothing is kept for another such call.
         """
-        known = self._solved.pop(theta.tobytes(), None)
+        known = (self._solved.pop if tolerance is None else self._solved.get)(theta.tobytes(), None)
         if taper_length == 0.0 and not len(self.setup.unknown):
             return plain_component(self.problem, prior, theta, self.setup.law)
         noise = prior.noise.typical(theta[prior.noise_slice])

@@ -30,15 +30,18 @@ class LawSetup:
 
 
 def typical_rows(data: Data, scaling: Scaling) -> np.ndarray:
-    """(N, T) unit-free outputs with gaps filled by linear interpolation along the first input, else by the mean."""
+    """(N, T) unit-free outputs with gaps filled by linear interpolation along the first input, else by the mean.
+
+    Measurements at one place count by their mean, so that their order does not matter.
+    """
     y = scaling.outputs(data.y)
-    order = data.x[:, 0]
+    along = data.x[:, 0]
     filled = np.zeros_like(y)
     for t in range(y.shape[1]):
         known = ~np.isnan(y[:, t])
         if known.any():
-            rank = np.argsort(order[known], kind="stable")
-            filled[:, t] = np.interp(order, order[known][rank], y[known, t][rank])
+            places, place, counts = np.unique(along[known], return_inverse=True, return_counts=True)
+            filled[:, t] = np.interp(along, places, np.bincount(place, y[known, t]) / counts)
     return filled
 
 
@@ -131,37 +134,40 @@ def set_up_law(law: Law, data: Data, scaling: Scaling, spacing: float) -> LawSet
         scale = np.concatenate([scale, np.where(size > 0, size, 1.0)])
         typical = np.concatenate([typical, np.zeros((len(typical), U))], axis=1)
     free = make_unit_free(law, shift, scale, typical, data.x)
-    x_law = law_points(law, data, scaling, spacing)
-    return LawSetup(free, np.full(U, UNKNOWN_VARIANCE), scaling.inputs(x_law), x_law)
+    return LawSetup(free, np.full(U, UNKNOWN_VARIANCE), *law_points(law, data, scaling, spacing))
 
 
-def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> np.ndarray:
-    """Training inputs and a grid between them: evenly spaced for one input, a Sobol set in the box for several.
+def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> tuple[np.ndarray, np.ndarray]:
+    """Training inputs and a grid between them, as the kernels see them (n, D) and in the user's units.
 
-    A law with columns of its own is known at the training rows only.
+    The grid is evenly spaced for one input, a Sobol set in the box for several. It is laid where inputs have no offset,
+    which would take digits from the distances. A law with columns of its own is known at the training rows only.
     """
     rows = np.unique(data.x, axis=0)
     if len(rows) > MOST_POINTS:
         rows = rows[np.linspace(0, len(rows) - 1, MOST_POINTS).round().astype(int)]
+    inputs = scaling.inputs(rows)
     if law.extra_columns:
-        return rows
-    low, high = data.x.min(axis=0), data.x.max(axis=0)
+        return inputs, rows
+    every = scaling.inputs(data.x)
+    low, high = every.min(axis=0), every.max(axis=0)
     if np.all(high <= low):
-        return rows
-    span = (high - low) / scaling.x_scale
+        return inputs, rows
     if data.n_inputs == 1:
-        count = int(np.clip(np.ceil(span[0] / spacing), 20, MOST_POINTS - 100))
+        count = int(np.clip(np.ceil((high - low)[0] / spacing), 20, MOST_POINTS - 100))
         grid = np.linspace(low, high, count + 1)
     else:
-        count = int(np.clip(np.prod(np.maximum(span / spacing, 1.0)), 32, 2**MOST_SPREAD))
+        count = int(np.clip(np.prod(np.maximum((high - low) / spacing, 1.0)), 32, 2**MOST_SPREAD))
         # The first points of a set of 2^7: any other number would be warned of.
         grid = low + (high - low) * qmc.Sobol(data.n_inputs, scramble=True, seed=0).random_base2(MOST_SPREAD)[:count]
     if len(rows) + len(grid) > MOST_POINTS:
         grid = grid[np.linspace(0, len(grid) - 1, max(MOST_POINTS - len(rows), 20)).round().astype(int)]
-    points = np.vstack([rows, grid])
+    points = np.vstack([inputs, grid])
+    in_units = np.vstack([rows, scaling.x_shift + scaling.x_scale * grid])
     # A grid point on top of a training row would only repeat its law.
     _, keep = np.unique(np.round((points - low) / np.where(high > low, high - low, 1.0), 9), axis=0, return_index=True)
-    return points[np.sort(keep)]
+    keep = np.sort(keep)
+    return points[keep], in_units[keep]
 
 
 def linear_rows(setup: LawSetup, data: Data) -> tuple[np.ndarray, np.ndarray]:

@@ -51,11 +51,16 @@ class Linearized(Strategy):
         engine.calibrate(engine.state(fitted.priors[best], fitted.maxima[best].theta))
         found = [engine.look_for_branches(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
 
+        known: dict[tuple[int, bytes], float] = {}
+
         def score(prior: MultitaskPrior, theta: np.ndarray) -> float:
-            try:
-                return engine.log_evidence(prior, theta)
-            except NumericalError:
-                return HOPELESS
+            key = (id(prior), theta.tobytes())
+            if key not in known:
+                try:
+                    known[key] = engine.log_evidence(prior, theta)
+                except NumericalError:
+                    known[key] = HOPELESS
+            return known[key]
 
         taper, taper_report = self._choose_taper(problem, engine, fitted, score)
 

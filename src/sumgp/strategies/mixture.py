@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from sumgp.errors import SumGPWarning
-from sumgp.inference.integrate import CURVATURE_FLOOR, Integration, curvature, integrate
+from sumgp.inference.integrate import Integration, curvature, integrate
 from sumgp.inference.objective import Evidence, Objective
 from sumgp.inference.optimise import MapEstimate
+from sumgp.inference.proposal import CURVATURE_FLOOR
 from sumgp.priors.multitask import MultitaskPrior
 from sumgp.solvers.choice import choose_evidence
 from sumgp.strategies.component import Component
@@ -88,9 +89,11 @@ def _fit_each(
     maxima: list[MapEstimate] = []
     for objective in objectives:
         # Kernels with the same parameters have their maxima close together.
-        alike = maxima and objectives[0].prior.slices == objective.prior.slices
-        start = [maxima[0].theta] if alike and maxima[0].status == "converged" else None
-        maxima.append(problem.maximise(objective, kernel_name(objective.prior), start))
+        slices = objective.prior.slices
+        alike = [
+            m.theta for m, o in zip(maxima, objectives, strict=False) if o.prior.slices == slices and m.status == "converged"
+        ]
+        maxima.append(problem.maximise(objective, kernel_name(objective.prior), alike[:1] or None))
     return Candidates(priors, objectives, tuple(maxima))
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.constraints.law import Law
 from sumgp.data import Data, Scaling
 from sumgp.inference.objective import Objective
 from sumgp.inference.optimise import MapEstimate, maximise
+from sumgp.priors.candidates import Candidate
 from sumgp.priors.kernels import hyper_priors
 from sumgp.priors.multitask import MultitaskPrior, TaskLaw
 from sumgp.priors.noise import NoiseModel
-from sumgp.priors.tasks import FullTask, LowRankTask, TaskCovariance
 from sumgp.solvers.choice import Markov, check_solver_memory
 
 ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many rows
@@ -32,7 +31,7 @@ class FitProblem:
     data: Data
     scaling: Scaling
     law: Law | None
-    candidates: tuple[tuple[Kernel, ...], ...]  # each candidate prior is a sum of separable terms
+    candidates: tuple[Candidate, ...]
     rank: int | None
     noise: NoiseModel
     uncertainty: str
@@ -66,6 +65,16 @@ class FitProblem:
         """(D,) half the range of each input, as the kernels see it: where lengthscales are expected."""
         return typical_range(self.x, self.uses_markov)
 
+    def in_order(self) -> FitProblem:
+        """The same problem with its rows sorted, so that their order makes no difference at all."""
+        return self.at(self.data.order)
+
+    def at(self, rows: np.ndarray) -> FitProblem:
+        """The same problem with these rows only, in this order."""
+        known = self.noise.known
+        noise = self.noise if known is None else replace(self.noise, known=known[rows])
+        return replace(self, data=self.data.at(rows), noise=noise)
+
     def priors(
         self, mean_shape: str, law: TaskLaw | None = None, unknown: np.ndarray = NONE, soft: np.ndarray = NONE
     ) -> tuple[MultitaskPrior, ...]:
@@ -75,18 +84,16 @@ class FitProblem:
         """
         T = self.n_outputs
         result = []
-        for kernels in self.candidates:
-            task: TaskCovariance = FullTask(T, amplitude=1.0 / np.sqrt(len(kernels)))
-            if self.rank is not None:
-                task = LowRankTask(T, self.rank)
+        for candidate in self.candidates:
             result.append(
                 MultitaskPrior(
-                    kernels=kernels,
-                    kernel_priors=tuple(tuple(hyper_priors(k, self.half_range)) for k in kernels),
-                    tasks=(task,) * len(kernels),
+                    kernels=candidate.kernels,
+                    kernel_priors=tuple(tuple(hyper_priors(k, self.half_range)) for k in candidate.kernels),
+                    tasks=candidate.tasks(T, self.rank),
                     noise=self.noise,
                     n_outputs=T,
-                    mean_shape=mean_shape,
+                    # Outputs with terms of their own have constants of their own: no one term is shaped like the mean.
+                    mean_shape="identity" if candidate.own else mean_shape,
                     law=law,
                     unknown=unknown,
                     soft=soft,

@@ -38,9 +38,7 @@ def chosen_rows(problem: FitProblem) -> np.ndarray:
 
 def on_rows(problem: FitProblem, rows: np.ndarray) -> FitProblem:
     """The same problem with these rows only."""
-    noise = problem.noise if problem.noise.known is None else replace(problem.noise, known=problem.noise.known[rows])
-    data = replace(problem.data, x=problem.data.x[rows], y=problem.data.y[rows])
-    return replace(problem, data=data, noise=noise, restarts=min(problem.restarts, 1))
+    return replace(problem.at(rows), restarts=min(problem.restarts, 1))
 
 
 def prior_on_rows(prior: MultitaskPrior, thin: FitProblem, rows: np.ndarray) -> MultitaskPrior:

@@ -53,7 +53,7 @@ class Transformed(Strategy):
     datum: Literal["output", "transformed"] = "output"
     virtual: bool = True
     relearn: bool | None = None
-    draws: int = 16
+    draws: int = 12
     guide: Literal["auto", "unconstrained"] = "auto"
 
     def fit(self, problem: FitProblem) -> Fitted:
@@ -84,7 +84,7 @@ class Transformed(Strategy):
                 "strategy: Transformed() needs a sum of transforms of single outputs, but a term of this law joins several; "
                 "use Linearized()"
             )
-        if all(len(kernels) > 1 for kernels in problem.candidates):
+        if not any(candidate.is_separable for candidate in problem.candidates):
             raise ConstraintError("strategy: Transformed() takes one kernel, got a list; give one or use Linearized()")
         law_terms(problem.law)
         return problem.law
@@ -231,8 +231,8 @@ def prepare(strategy: Transformed, problem: FitProblem, law: SumLaw, guide: Comp
     of_transformed = strategy.datum == "transformed" or plain
     observations = observe(problem, tasks, noise, switches, reference, of_transformed, plain)
     # The law on the task covariance needs one separable term: of a sum of terms only the first is taken.
-    single = [kernels[:1] for kernels in problem.candidates]
-    priors = tuple(task_prior(problem, tasks, noise.model, kernels, observations.totals) for kernels in single)
+    single = {str(candidate.kernels[0]): candidate.kernels[:1] for candidate in problem.candidates}
+    priors = tuple(task_prior(problem, tasks, noise.model, kernels, observations.totals) for kernels in single.values())
     return Model(tasks, noise, switches, observations, priors)
 
 

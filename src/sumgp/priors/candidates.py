@@ -1,0 +1,62 @@
+"""The priors that are tried: the user's, or a few that differ in what they let outputs have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF, Kernel, RationalQuadratic
+
+from sumgp.errors import DataError, worded
+from sumgp.priors.kernels import prepare_kernel
+from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, TaskCovariance
+
+MOST_OUTPUTS_ON_THEIR_OWN = 3  # with more, what outputs have in common tells more than how they differ
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A sum of separable terms, each of one kernel. ``own``: a term for each output alone, with its own lengthscale."""
+
+    kernels: tuple[Kernel, ...]
+    own: bool = False
+
+    @property
+    def is_separable(self) -> bool:
+        """True for a single term."""
+        return len(self.kernels) == 1
+
+    def tasks(self, n_outputs: int, rank: int | None) -> tuple[TaskCovariance, ...]:
+        """The task covariance of each term."""
+        if self.own:
+            return tuple(OneOutputTask(n_outputs, t) for t in range(n_outputs))
+        if rank is not None:
+            return (LowRankTask(n_outputs, rank),) * len(self.kernels)
+        return (FullTask(n_outputs, amplitude=1.0 / np.sqrt(len(self.kernels))),) * len(self.kernels)
+
+
+def given_candidate(kernel: Any, half_range: np.ndarray) -> tuple[Candidate, ...]:
+    """The user's kernel, or sum of kernels if several are given in a list."""
+    kernels = list(kernel) if isinstance(kernel, Sequence) else [kernel]
+    if not kernels:
+        raise DataError(worded("kernel", "at least one kernel", "an empty list", "leave kernel=None"))
+    return (Candidate(tuple(prepare_kernel(k, half_range) for k in kernels)),)
+
+
+def default_candidates(half_range: np.ndarray, n_outputs: int = 1, separable: bool = True) -> tuple[Candidate, ...]:
+    """A very smooth kernel and one with heavier tails, shared by all outputs.
+
+    Unless the prior must be ``separable``, two or three outputs may have lengthscales of their own: that is tried with both
+    kernels, and replaces the shared one with heavier tails. Several inputs: the smooth kernel with a lengthscale for each.
+    """
+    size: Any = 1.0 if len(half_range) == 1 else np.ones(len(half_range))
+    smooth = prepare_kernel(RBF(size), half_range)
+    if len(half_range) > 1:
+        return (Candidate((smooth,)),)
+    rational = prepare_kernel(RationalQuadratic(alpha=2.0, alpha_bounds="fixed"), half_range)
+    if separable or not 2 <= n_outputs <= MOST_OUTPUTS_ON_THEIR_OWN:
+        return Candidate((smooth,)), Candidate((rational,))
+    own = (Candidate((kernel,) * n_outputs, own=True) for kernel in (smooth, rational))
+    return Candidate((smooth,)), *own
