@@ -86,13 +86,17 @@ def project(
 def _move_single_columns(
     law: UnitFreeLaw, f: np.ndarray, start: np.ndarray, metric: np.ndarray, x: np.ndarray, g: np.ndarray
 ) -> None:
-    """Points that are still off the law, in place: one column at a time, the freest first.
+    """Points that are still off the law, in place: one column at a time, the freest first, among equals the steepest.
 
     At a kink (an absolute value at zero) steps of all columns together go back and forth across it; another column may
     still meet the law alone.
     """
     left = np.flatnonzero(np.max(np.abs(g), axis=1) > UNMET)
-    for column in np.argsort(-np.einsum("ncc->nc", metric[left]).sum(axis=0)) if len(left) else ():
+    if not len(left):
+        return
+    freedom = np.einsum("ncc->nc", metric[left]).sum(axis=0)
+    slopes = np.sum(law.jacobian(f[left], x[left]) ** 2, axis=(0, 1))
+    for column in np.lexsort((-slopes, -freedom)):
         alone = np.zeros_like(metric)
         alone[:, column, column] = metric[:, column, column]
         for _ in range(HARD_STEPS):

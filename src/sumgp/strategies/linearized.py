@@ -31,7 +31,7 @@ class Linearized(Strategy):
 
     ``taper``: "auto" chooses how far the law at one point speaks about others (``fit_report_["taper"]``), None is joint
     conditioning, 0 is projection point by point, a number is a distance in lengthscales. ``draws``: of
-    hyperparameters, in each of two rounds.
+    hyperparameters; up to twice as many are weighed by the law.
     """
 
     taper: str | float | None = "auto"
