@@ -140,7 +140,7 @@ def test_outputs_given_hyperparameters(reference: Reference) -> None:
 def test_the_whole_fit(reference: Reference) -> None:
     """Hyperparameters averaged over by the package itself: sds on average over points and outputs.
 
-    Its few dozen draws leave errors of 0.03 to 0.4 sd in the means: those are compared with many more draws. The chains
+    Its few dozen draws leave errors of 0.1 to 0.3 sd in the means: those are compared with many more draws. The chains
     have the package's own prior, so that the widening for priors of another form is taken out.
     """
     f, _ = tightened(reference.target, reference.some(1200), TIGHT, 2, seed=1)
