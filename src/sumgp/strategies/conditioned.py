@@ -23,8 +23,6 @@ from sumgp.strategies.task_rows import RightSides, unit_free_rows
 from sumgp.strategies.time_series import fit_time_series
 
 CLOSED = 3e-3  # rows that obey the law this well (in sds of the outputs) have noise that obeys it too
-# Nothing is approximated here: of 200 truths drawn from the prior 95 % intervals hold 94.2 % without any widening.
-AS_IT_IS = 1.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ class Conditioned(Strategy):
             posterior = condition_on_data(prior, theta, features, problem.x, problem.data.x, problem.y)
             return Component(posterior, theta, prior.noise.typical(theta[prior.noise_slice]), prior.n_outputs)
 
-        components, weights, report = mix(problem, fitted, build, None, self.draws, widening=AS_IT_IS)
+        components, weights, report = mix(problem, fitted, build, None, self.draws)
         report |= {"status": report["hyperparameter_status"], "law": "on the task covariance", "closed_data": closed}
         report["dropped_rows"] = [law.labels[i] for i in range(law.n_rows) if i not in keep]
         return Fitted(components, weights, None, report)
@@ -85,9 +83,7 @@ class Conditioned(Strategy):
         rows, totals = linear_rows(setup, problem.data)
         fitted = fit_candidates(problem, priors, lambda p: JointEvidence(p, problem.x, problem.y, rows, totals))
         engine = LawEngine(problem, setup, exact=True)
-        components, weights, report = mix(
-            problem, fitted, lambda p, t: engine.component(p, t), None, self.draws, widening=AS_IT_IS
-        )
+        components, weights, report = mix(problem, fitted, lambda p, t: engine.component(p, t), None, self.draws)
         report |= {"status": report["hyperparameter_status"], "law": "on the full joint"}
         return Fitted(components, weights, setup.law, report)
 
