@@ -48,7 +48,7 @@ test: $(READY)
 	$(BIN)/python -m mypy
 	$(BIN)/python tools/check_imports.py
 	$(BIN)/python -m pytest -q
-	$(BIN)/python -m pytest -q -n 0 --doctest-modules src/sumgp
+	$(BIN)/python -m pytest -q -n 0 --doctest-modules src
 	$(BIN)/python -m mkdocs build --strict --quiet
 
 demo: $(READY)

@@ -8,7 +8,7 @@ import pandas as pd
 
 import sumgp
 from sumgp.report.drawing import NARROW
-from sumgp.report.fit_figures import draw_outputs
+from sumgp.report.figures import draw_outputs
 from sumgp.report.fit_study import study
 from sumgp.report.theme import LIGHT
 

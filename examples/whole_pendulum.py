@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Matern
 
 import sumgp
-from sumgp.experiments.double_pendulum import POSITIONS, VELOCITIES, DoublePendulum, arm_lengths
-from sumgp.experiments.pendulum_data import find_recordings, read_recording
+from sumgp_studies.experiments.double_pendulum import POSITIONS, VELOCITIES, DoublePendulum, arm_lengths
+from sumgp_studies.experiments.pendulum_data import find_recordings, read_recording
 
 # Friction takes energy away all the time, so the energy is an output of its own: without a single measurement, but
 # tied to the measured ones by the first law. The other four say that the arms are rigid.

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from properties.trials import ALLOWED, LIMIT, REFUSALS, TOLERANCE, Trial, run, without_numbers
 
-from sumgp.parallel import Lost, spread
+from sumgp.numerics.parallel import Lost, spread
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "soak-output" / "trials.jsonl"

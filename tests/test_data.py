@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from sumgp.data import Data, choose_scaling, output_groups, read_inputs, read_outputs
+from sumgp.data.table import Data, choose_scaling, output_groups, read_inputs, read_outputs
 from sumgp.errors import DataError
 
 

@@ -41,7 +41,8 @@ def test_notebook_runs() -> None:
 
 
 def test_options_in_the_pages_exist() -> None:
-    from sumgp.cli import check, fit, predict, reproduce
+    from sumgp.cli import check, fit, predict
+    from sumgp_studies.commands import reproduce
 
     sources = "".join(Path(module.__file__ or "").read_text(encoding="utf-8") for module in (check, fit, predict, reproduce))
     known = set(re.findall(r"--[a-z-]+", sources)) | {"--debug"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sumgp import ConstrainedGP
-from sumgp.constraints import AllOf, FormulaConstraint
-from sumgp.data import merged_groups
+from sumgp.data.table import merged_groups
+from sumgp.laws import AllOf, FormulaConstraint
 
 NAMES = ["a_x", "a_y", "b_x", "b_y", "v"]
 

@@ -17,14 +17,14 @@ TOOL = Path(check_imports.__file__)
 def package(tmp_path: Path) -> Path:
     """A small package in good order; tests add one offending file."""
     folder = tmp_path / "sumgp"
-    (folder / "constraints").mkdir(parents=True)
+    (folder / "laws").mkdir(parents=True)
     (folder / "__init__.py").write_text("from sumgp.estimator import ConstrainedGP\n")
     (folder / "errors.py").write_text("import numpy\n")
-    (folder / "linalg.py").write_text("from sumgp import errors\nfrom sumgp.errors import DataError\n")
-    (folder / "constraints" / "__init__.py").write_text("from .linear import LinearConstraint\n")
-    (folder / "constraints" / "linear.py").write_text("import sumgp.linalg as la\nfrom ..errors import DataError\n")
-    (folder / "constraints" / "sums.py").write_text("from sumgp.constraints.linear import LinearConstraint\n")
-    (folder / "estimator.py").write_text("from sumgp.constraints import LinearConstraint\n")
+    (folder / "numerics.py").write_text("from sumgp import errors\nfrom sumgp.errors import DataError\n")
+    (folder / "laws" / "__init__.py").write_text("from .linear import LinearConstraint\n")
+    (folder / "laws" / "linear.py").write_text("import sumgp.numerics as numerics\nfrom ..errors import DataError\n")
+    (folder / "laws" / "sums.py").write_text("from sumgp.laws.linear import LinearConstraint\n")
+    (folder / "estimator.py").write_text("from sumgp.laws import LinearConstraint\n")
     return folder
 
 
@@ -36,6 +36,8 @@ def test_the_package_is_in_order() -> None:
     folder = TOOL.parent.parent / "src" / "sumgp"
     assert [str(o) for o in check_imports.offences(folder)] == []
     assert check_imports.unplaced(folder) == []
+    assert [str(o) for o in check_imports.back_doors(folder)] == []
+    assert [str(o) for o in check_imports.studies_imported(folder)] == []
 
 
 def test_a_tree_in_order_passes(package: Path) -> None:
@@ -59,11 +61,29 @@ def test_a_tree_in_order_passes(package: Path) -> None:
     ],
 )
 def test_an_import_down_the_list_fails(package: Path, source: str, line: int, imported: str) -> None:
-    file = package / "constraints" / "bad.py"
+    file = package / "laws" / "bad.py"
     file.write_text(source)
     result = run(package)
     assert result.returncode == 1
-    assert result.stdout == f"{file}:{line} sumgp.constraints imports {imported}\n"
+    assert result.stdout == f"{file}:{line} sumgp.laws imports {imported}\n"
+
+
+@pytest.mark.parametrize(
+    "source", ["from sumgp.laws.linear import LinearConstraint\n", "from .laws.linear import LinearConstraint\n"]
+)
+def test_a_module_behind_the_front_of_another_part_fails(package: Path, source: str) -> None:
+    (package / "estimator.py").write_text(source)
+    result = run(package)
+    assert result.returncode == 1
+    assert result.stdout == f"{package / 'estimator.py'}:1 sumgp.estimator imports sumgp.laws.linear\n"
+
+
+@pytest.mark.parametrize("source", ["import sumgp_studies.speed\n", "def late():\n    from sumgp_studies import gram\n"])
+def test_the_library_never_imports_the_studies(package: Path, source: str) -> None:
+    (package / "estimator.py").write_text(source)
+    result = run(package)
+    assert result.returncode == 1
+    assert result.stdout.endswith("sumgp.estimator imports sumgp_studies\n")
 
 
 def test_a_part_without_a_place_fails(package: Path) -> None:

@@ -74,8 +74,8 @@ def paper_problems() -> Iterator[tuple[str, Predict]]:
         from sumgp_studies.experiments import all_problems
         from sumgp_studies.experiments.methods import Settings, method_named
     except ImportError:
-        from sumgp.experiments import all_problems
-        from sumgp.experiments.methods import Settings, method_named
+        from sumgp_studies.experiments import all_problems
+        from sumgp_studies.experiments.methods import Settings, method_named
     for name, problem in all_problems().items():
         if name in ("double_pendulum", "approximations"):
             continue

@@ -17,9 +17,9 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import sumgp
-from sumgp.constraints import AllOf, Constraint, FunctionConstraint
-from sumgp.experiments.double_pendulum import POSITIONS, VELOCITIES, DoublePendulum, arm_lengths
-from sumgp.experiments.pendulum_data import find_recordings
+from sumgp.laws import AllOf, Constraint, FunctionConstraint
+from sumgp_studies.experiments.double_pendulum import POSITIONS, VELOCITIES, DoublePendulum, arm_lengths
+from sumgp_studies.experiments.pendulum_data import find_recordings
 
 BONES = np.array([0.5, 0.4, 0.3])  # metres
 CAMERA_NOISE = 0.02

@@ -1,6 +1,9 @@
 """Gaussian processes whose predictions obey a law."""
 
-from sumgp.constraints import (
+from sumgp.errors import ConstraintError, DataError, NumericalError, SumGPError, SumGPWarning
+from sumgp.estimator import ConstrainedGP
+from sumgp.files import load
+from sumgp.laws import (
     Constraint,
     FunctionConstraint,
     LinearConstraint,
@@ -9,13 +12,11 @@ from sumgp.constraints import (
     Unknown,
     parse_constraint,
 )
-from sumgp.errors import ConstraintError, DataError, NumericalError, SumGPError, SumGPWarning
-from sumgp.estimator import ConstrainedGP
-from sumgp.inference import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
 from sumgp.many import FitResult, fit_many
-from sumgp.persistence import load
-from sumgp.solvers.choice import Dense, Kronecker, Markov
-from sumgp.strategies import Conditioned, Linearized, Projected, Transformed, Unconstrained
+from sumgp.paper_method import Transformed
+from sumgp.paper_method.engines import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
+from sumgp.solvers import Dense, Kronecker, Markov
+from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
 
 __version__ = "0.1.0"
 

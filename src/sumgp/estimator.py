@@ -11,21 +11,26 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import Kernel, Matern
 
-from sumgp.constraints import AllOf, Constraint, FormulaConstraint, Law, SumLaw
 from sumgp.data import Data, Scaling, choose_scaling, is_frame, merged_groups, output_groups, read_inputs, read_outputs
 from sumgp.errors import ConstraintError, DataError, worded
+from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SumLaw, check_law, complete_scaling
+from sumgp.numerics import threads_for
+from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
-from sumgp.priors import read_noise
-from sumgp.priors.candidates import Candidate, default_candidates, given_candidate
-from sumgp.priors.kernels import leaves
-from sumgp.solvers.choice import Markov
-from sumgp.solvers.markov_objective import markov_terms
-from sumgp.strategies import Conditioned, Fitted, Linearized, Strategy, Transformed, Unconstrained
-from sumgp.strategies.contradiction import warn_if_contradicted, warn_if_repeats_contradict
-from sumgp.strategies.feasible import check_law
-from sumgp.strategies.law_setup import complete_scaling
-from sumgp.strategies.problem import FitProblem, typical_range
-from sumgp.threads import threads_for
+from sumgp.priors import Candidate, default_candidates, given_candidate, leaves, read_noise
+from sumgp.solvers import Markov
+from sumgp.solvers.markov import markov_terms
+from sumgp.strategies import (
+    Conditioned,
+    FitProblem,
+    Fitted,
+    Linearized,
+    Strategy,
+    Unconstrained,
+    typical_range,
+    warn_if_contradicted,
+    warn_if_repeats_contradict,
+)
 
 LONG_SERIES = 3000  # measured entries of a time series above which the state-space form is chosen
 
@@ -276,9 +281,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
 
     def save(self, path: Any) -> None:
         """Write the fitted model to one file (see ``sumgp.load``)."""
-        from sumgp import persistence
+        from sumgp import files
 
-        persistence.save(self, path)
+        files.save(self, path)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,8 +13,7 @@ from sklearn.base import clone
 
 from sumgp.errors import DataError, SumGPError, worded
 from sumgp.estimator import ConstrainedGP
-from sumgp.parallel import Lost, spread
-from sumgp.threads import limited_threads
+from sumgp.numerics import Lost, limited_threads, spread
 
 if TYPE_CHECKING:
     import pandas as pd

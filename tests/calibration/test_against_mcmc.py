@@ -19,13 +19,13 @@ from support.law_mcmc import Proposal, Samples, r_hat, sample, tightened
 from support.smeared_law import SmearedLaw, smeared_law
 
 from sumgp import ConstrainedGP, Linearized
-from sumgp.inference.objective import Objective
+from sumgp.hyperparameters.objective import Objective
+from sumgp.laws.points import LawSetup
 from sumgp.prediction import Posterior
 from sumgp.solvers.choice import choose_evidence
-from sumgp.strategies.base import Fitted
-from sumgp.strategies.law_engine import LawEngine
-from sumgp.strategies.law_setup import LawSetup
-from sumgp.strategies.mixture import WIDENING
+from sumgp.strategies.averaging import WIDENING
+from sumgp.strategies.imposed_law import LawEngine
+from sumgp.strategies.interface import Fitted
 from sumgp.strategies.problem import FitProblem
 
 TIGHT = 0.01

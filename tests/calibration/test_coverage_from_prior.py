@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coverage_from_prior import LEVELS, MISSING, draw_problem, given_the_sum, inside, main
-from sumgp.linalg import schur_condition
+from sumgp.numerics.linear_algebra import schur_condition
 
 PROBLEMS = range(1000, 1030)
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sumgp.benchmarks import Bar, Section, cpu_seconds, write_results
-from sumgp.benchmarks import evidence as evidence_sections
-from sumgp.benchmarks.evidence import dense_section, fit_section, kronecker_section
-from sumgp.benchmarks.fits import many_section, oscillator_section
-from sumgp.benchmarks.problems import Size, multitask, outputs_over
-from sumgp.benchmarks.series import long_section, markov_section
-from sumgp.benchmarks.timing import side_by_side
-from sumgp.cli import bench as command
+from sumgp_studies.commands import bench as command
+from sumgp_studies.speed import Bar, Section, cpu_seconds, write_results
+from sumgp_studies.speed import evidence as evidence_sections
+from sumgp_studies.speed.evidence import dense_section, fit_section, kronecker_section
+from sumgp_studies.speed.fits import many_section, oscillator_section
+from sumgp_studies.speed.problems import Size, multitask, outputs_over
+from sumgp_studies.speed.series import long_section, markov_section
+from sumgp_studies.speed.timing import side_by_side
 
 TINY = Size(8, 3)
 

@@ -22,8 +22,8 @@ from sumgp.cli import app, arguments
 from sumgp.cli.app import COMMANDS, one_line
 from sumgp.cli.demo import CONSTANTS, truth
 from sumgp.cli.demo import oscillator as oscillator_frame
-from sumgp.experiments.records import Record, RecordFile
-from sumgp.persistence import files
+from sumgp.files import writing as files
+from sumgp_studies.experiments.records import Record, RecordFile
 
 FILES = {"model.sumgp", "predictions.csv", "report.html"}
 

@@ -8,14 +8,14 @@ import pytest
 from sklearn.gaussian_process.kernels import Matern
 
 import sumgp
-from sumgp.report.fit_figures import fit_pictures, in_dark
+from sumgp.paper_method import Transformed
+from sumgp.report.figures import fit_pictures, in_dark
 from sumgp.report.fit_page import number, render_fit
-from sumgp.report.fit_scores import law_violation, leave_one_out, lengthscales, noise_sds
 from sumgp.report.fit_study import FitStudy, caught, study
-from sumgp.report.fit_words import advice
-from sumgp.report.style import DARK, LIGHT
+from sumgp.report.scores import law_violation, leave_one_out, lengthscales, noise_sds
+from sumgp.report.wording import advice
 from sumgp.solvers.choice import Markov
-from sumgp.strategies import Transformed
+from sumgp_studies.report.style import DARK, LIGHT
 
 
 def data(rows: int = 9, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:

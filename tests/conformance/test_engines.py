@@ -17,7 +17,7 @@ from sumgp import (
     Transformed,
     Variational,
 )
-from sumgp.inference import Engine
+from sumgp.paper_method.engines import Engine
 
 # A new engine joins by one line.
 ENGINES: dict[str, Engine] = {

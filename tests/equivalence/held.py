@@ -9,8 +9,8 @@ import numpy as np
 
 from sumgp import ConstrainedGP
 from sumgp.estimator import default_strategy
-from sumgp.inference.objective import Objective
-from sumgp.inference.optimise import Attempt, MapEstimate
+from sumgp.hyperparameters.objective import Objective
+from sumgp.hyperparameters.optimise import Attempt, MapEstimate
 from sumgp.strategies.problem import FitProblem
 
 

@@ -10,7 +10,7 @@ from equivalence.held import fit_held
 from test_estimator import X, Y, plug_in
 
 from sumgp import Conditioned, ConstrainedGP, LinearConstraint, Linearized, Projected
-from sumgp.constraints import Constraint, FunctionConstraint
+from sumgp.laws import Constraint, FunctionConstraint
 
 ASKED = np.array([-0.5, 0.2, 2.6, 5.5])
 STRATEGIES = [Conditioned(), Conditioned(joint=True), Linearized(), Projected()]

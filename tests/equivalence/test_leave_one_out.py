@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 
 from sumgp import Conditioned, ConstrainedGP, LinearConstraint, Unconstrained
 from sumgp.strategies import Strategy
-from sumgp.strategies.law_engine import leave_one_out
+from sumgp.strategies.imposed_law import leave_one_out
 from sumgp.strategies.problem import FitProblem
 
 THETA = np.array([0.2, -0.1, 0.3, 0.4, -0.5, 0.2])

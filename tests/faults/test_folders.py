@@ -13,8 +13,8 @@ import pytest
 
 from sumgp import ConstrainedGP
 from sumgp.cli.app import run
-from sumgp.experiments.records import Record, RecordFile
-from sumgp.persistence import files
+from sumgp.files import writing as files
+from sumgp_studies.experiments.records import Record, RecordFile
 
 t = np.linspace(0.0, 3.0, 10)
 Y = np.column_stack([np.sin(t), 1.0 - np.sin(t)])

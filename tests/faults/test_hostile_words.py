@@ -12,7 +12,7 @@ import pytest
 
 import sumgp
 from sumgp.cli.app import run
-from sumgp.experiments.records import Record, RecordFile
+from sumgp_studies.experiments.records import Record, RecordFile
 
 MARKUP = ["<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "a & b </style>"]
 t = np.linspace(0.0, 3.0, 10)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sumgp.errors import DataError
-from sumgp.experiments import pendulum_data
+from sumgp_studies.experiments import pendulum_data
 
 CONTENT = b"1,2,3,4,5,6\n" * 1000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sumgp.linalg import cholesky, cholesky_inverse, solve_cholesky, solve_lower
+from sumgp.numerics.linear_algebra import cholesky, cholesky_inverse, solve_cholesky, solve_lower
 
 NONE = np.zeros((0, 0))
 

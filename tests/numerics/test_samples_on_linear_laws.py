@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from properties.trials import FITTED, run
 
-from sumgp.linalg import schur_condition, symmetric_root
+from sumgp.numerics.linear_algebra import schur_condition, symmetric_root
 from sumgp.solvers.weights import _within_law
 
 

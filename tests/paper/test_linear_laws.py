@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
-from sumgp.linalg import schur_condition, symmetric_root
+from sumgp.numerics.linear_algebra import schur_condition, symmetric_root
 from sumgp.priors import nullspace_task
 
 UNCONSTRAINED = np.array([[1.0, 0.0, 0.5, 0.0], [0.0, 1.0, 0.0, 0.0], [0.5, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sumgp.errors import ConstraintError
-from sumgp.linalg import schur_condition
+from sumgp.numerics.linear_algebra import schur_condition
 from sumgp.priors import nullspace_basis, nullspace_task
 
 LAWS = [

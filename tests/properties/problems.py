@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sumgp import FunctionConstraint, LinearConstraint, SumConstraint, Term
-from sumgp.constraints import Constraint
+from sumgp.laws import Constraint
 from sumgp.transforms import Absolute, Exp, Identity, Power, Sin, Square, Transform
 
 Law = Callable[[np.ndarray, np.ndarray], Constraint | None]  # of the outputs' units (T,) and their order (T,)

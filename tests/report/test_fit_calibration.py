@@ -10,13 +10,13 @@ import pytest
 from scipy.stats import binom, norm
 
 import sumgp
-from sumgp.report.fit_calibration import CURVE, FEW, LEVELS, Count, counts, draw_left_out, remark, sentence
+from sumgp.paper_method import Transformed
+from sumgp.report.calibration import CURVE, FEW, LEVELS, Count, counts, draw_left_out, remark, sentence
 from sumgp.report.fit_page import render_fit, score_tables
-from sumgp.report.fit_scores import LeftOut, leave_one_out
 from sumgp.report.fit_study import FitStudy, as_numbers, study
-from sumgp.report.fit_words import advice
-from sumgp.report.style import LIGHT
-from sumgp.strategies import Transformed
+from sumgp.report.scores import LeftOut, leave_one_out
+from sumgp.report.wording import advice
+from sumgp_studies.report.style import LIGHT
 
 
 def left_out(z: np.ndarray) -> LeftOut:

@@ -14,7 +14,7 @@ from equivalence.small_problems import (
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, RationalQuadratic
 
-from sumgp.linalg import schur_condition
+from sumgp.numerics.linear_algebra import schur_condition
 from sumgp.priors import FullTask, LowRankTask, MultitaskPrior, NoiseModel, TaskLaw, nullspace_basis
 from sumgp.solvers.dense import DenseEvidence
 

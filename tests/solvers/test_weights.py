@@ -7,10 +7,10 @@ import pytest
 from equivalence.small_problems import gaussian_given, small_prior, some_data, some_theta, textbook_covariance
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from sumgp.linalg import schur_condition
+from sumgp.numerics.linear_algebra import schur_condition
 from sumgp.priors import MultitaskPrior, NoiseModel, TaskLaw, nullspace_basis
 from sumgp.solvers.weights import build_features, condition_on_data
-from sumgp.strategies.component import Component
+from sumgp.strategies.weight_component import Component
 
 F = np.array([[1.0, -2.0, 0.5]])
 ASKED = np.array([[-0.3], [0.11], [0.5], [1.4]])

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 from sklearn.gaussian_process.kernels import Matern
 
-from sumgp.solvers import MarkovPrior, MaternTerm, markov_prior
+from sumgp.solvers.markov import MarkovPrior, MaternTerm, markov_prior
 
 
 def covariance(prior: MarkovPrior, a: np.ndarray, b: np.ndarray) -> np.ndarray:

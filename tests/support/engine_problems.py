@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sumgp.likelihoods import GaussianLikelihood, Likelihood, LinkedLikelihood, NoncentralSquare, stacked
+from sumgp.paper_method.likelihoods import GaussianLikelihood, Likelihood, LinkedLikelihood, NoncentralSquare, stacked
 from sumgp.transforms import Exp, Log, Power, Sin, Square
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sumgp.likelihoods import Likelihood
-from sumgp.linalg import symmetric_root
+from sumgp.numerics.linear_algebra import symmetric_root
+from sumgp.paper_method.likelihoods import Likelihood
 
 
 def elliptical_slice(

@@ -24,8 +24,8 @@ COMMANDS = {
     "check": "sumgp.cli.check:check",
     "report": "sumgp.cli.report:report",
     "demo": "sumgp.cli.demo:demo",
-    "reproduce": "sumgp.cli.reproduce:reproduce",
-    "bench": "sumgp.cli.bench:bench",
+    "reproduce": "sumgp_studies.commands.reproduce:reproduce",
+    "bench": "sumgp_studies.commands.bench:bench",
 }
 
 

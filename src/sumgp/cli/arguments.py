@@ -90,7 +90,8 @@ def strategy(text: str | None) -> Any:
     """A strategy by its name."""
     if text is None:
         return None
-    from sumgp.strategies import Conditioned, Linearized, Projected, Transformed, Unconstrained
+    from sumgp.paper_method import Transformed
+    from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
 
     makers = dict(zip(STRATEGIES, (Conditioned, Linearized, Projected, Transformed, Unconstrained), strict=True))
     if text.lower() not in makers:

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from sumgp.cli import arguments
 from sumgp.cli.tables import Reading, number_columns, read_table
-from sumgp.constraints import FormulaConstraint, Law, explain_law
 from sumgp.estimator import default_strategy
+from sumgp.laws import FormulaConstraint, Law, explain_law
 
 
 def check(

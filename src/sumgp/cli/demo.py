@@ -17,10 +17,9 @@ from rich.table import Table
 from sumgp.cli.progress import stages
 from sumgp.cli.tables import as_csv
 from sumgp.estimator import ConstrainedGP
-from sumgp.persistence.files import write_files
+from sumgp.files import write_files
 from sumgp.prediction import Posterior
-from sumgp.report.fit_page import PlainTable, render_fit
-from sumgp.report.fit_study import caught, study
+from sumgp.report import PlainTable, caught, render_fit, study
 from sumgp.strategies import Linearized, Projected
 
 DATA = "oscillator.csv"

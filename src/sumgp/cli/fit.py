@@ -18,11 +18,9 @@ from sumgp.cli.progress import stages
 from sumgp.cli.summary import print_summary
 from sumgp.cli.tables import Reading, as_csv, number_columns, read_table
 from sumgp.estimator import ConstrainedGP
-from sumgp.persistence import model_bytes
-from sumgp.persistence.files import write_files
-from sumgp.report.fit_page import render_fit
-from sumgp.report.fit_study import FitStudy, as_numbers, caught, study
-from sumgp.threads import threads_for
+from sumgp.files import model_bytes, write_files
+from sumgp.numerics import threads_for
+from sumgp.report import FitStudy, as_numbers, caught, render_fit, study
 
 MODEL, PREDICTIONS, REPORT = "model.sumgp", "predictions.csv", "report.html"
 

@@ -14,8 +14,7 @@ from sumgp.cli.outputs import check_file
 from sumgp.cli.points import points_from
 from sumgp.cli.progress import stages
 from sumgp.cli.tables import Reading, as_csv
-from sumgp.persistence import load
-from sumgp.persistence.files import write_file
+from sumgp.files import load, write_file
 
 
 def predict(

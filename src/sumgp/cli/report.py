@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +15,8 @@ from sumgp.cli.points import grid_over, points_from
 from sumgp.cli.progress import stages
 from sumgp.cli.tables import Reading
 from sumgp.errors import DataError, worded
-from sumgp.persistence import load
-from sumgp.persistence.files import write_files
-from sumgp.report.fit_page import render_fit
-from sumgp.report.fit_study import study
+from sumgp.files import load, write_files
+from sumgp.report import render_fit, study
 
 RECORDS = "records.jsonl"
 
@@ -32,7 +31,8 @@ def report(
     if (folder / MODEL).is_file():
         _of_fit(folder, console)
     elif (folder / RECORDS).is_file():
-        _of_reproduction(folder, console, figures)
+        # The studies are loaded only where their records are to be read.
+        import_module("sumgp_studies.commands.records_report").write_records_report(folder, console, figures)
     else:
         raise DataError(
             worded("folder", f"one with {MODEL} or {RECORDS}", f"{str(folder)!r} without them", "check the path")
@@ -53,25 +53,3 @@ def _of_fit(folder: Path, console: Console) -> None:
         tell("report")
         page = render_fit(found, f"{', '.join(gp.data_.output_names)} over {', '.join(gp.data_.input_names)}")
     write_files(folder, {REPORT: page.encode()})
-
-
-def _of_reproduction(folder: Path, console: Console, figures: bool) -> None:
-    from sumgp.cli.reproduce import report as report_of_records
-    from sumgp.experiments import all_problems
-    from sumgp.experiments.pendulum_data import FOLDER, find_recordings
-    from sumgp.experiments.records import RecordFile
-
-    file = RecordFile(folder / RECORDS)
-    records = file.read()
-    names = {record.experiment for record in records}
-    recordings = None
-    if any(record.data == "real" for record in records):
-        downloaded = folder / FOLDER
-        recordings = find_recordings(downloaded if downloaded.is_dir() else None)
-        if recordings is None and figures:
-            raise DataError("--figures: the recordings of the pendulum were not found; set SUMGP_DATA_DIR to their folder")
-        # Without figures nobody reads them: any folder says that the records are those of recordings.
-        recordings = recordings or folder
-    problems = [problem for name, problem in all_problems(recordings).items() if name in names]
-    with stages(console, "report"):
-        report_of_records(file, problems, folder, 1, "integrated", figures, 0.0, 0)

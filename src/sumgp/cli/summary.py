@@ -8,9 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from sumgp.report.fit_page import PlainTable, data_facts, score_tables
-from sumgp.report.fit_study import FitStudy
-from sumgp.report.fit_words import advice
+from sumgp.report import FitStudy, PlainTable, advice, data_facts, score_tables
 
 
 def print_summary(console: Console, found: FitStudy, files: Sequence[Path]) -> None:

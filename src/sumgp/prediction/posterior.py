@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sumgp.constraints.law import Law
 from sumgp.data import Data, Scaling
 from sumgp.errors import DataError, worded
-from sumgp.inference.projection import project
+from sumgp.laws import Law, project
+from sumgp.numerics import threads_for
 from sumgp.prediction.branches import likelier_mean
 from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
 from sumgp.prediction.skewed import SkewedMixture
-from sumgp.strategies.base import Fitted, PosteriorComponent
-from sumgp.strategies.local import LocalPosterior, MovedOntoLaw, joined, local_posteriors, pointwise_draws
-from sumgp.threads import threads_for
+from sumgp.strategies import (
+    Fitted,
+    LocalPosterior,
+    MovedOntoLaw,
+    PosteriorComponent,
+    joined,
+    local_posteriors,
+    pointwise_draws,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sumgp.likelihoods.quadrature import standard_normal
+from sumgp.numerics import standard_normal
 
 STEPS = 60
 MOST_WIDENED = 45

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from sumgp.linalg import SchurConditioning, schur_condition
+from sumgp.numerics import SchurConditioning, schur_condition
 from sumgp.priors.kernels import HyperPrior, lengthscale_mask, with_theta
 from sumgp.priors.noise import SMALLEST, NoiseModel
 from sumgp.priors.tasks import TaskCovariance

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sumgp.linalg import SymmetricExponential, symmetric_exponential
+from sumgp.numerics import SymmetricExponential, symmetric_exponential
 
 FLOOR = 1e-4  # of an output's variance: keeps Sigma_t regular, without which a law can hurt
 AMPLITUDE_SD = 4.0

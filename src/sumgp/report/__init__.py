@@ -1,19 +1,25 @@
-"""From records and fits to tables, figures and one HTML page."""
+"""The report of a fit: scores, figures, wording and one HTML page."""
 
-from __future__ import annotations
+from sumgp.report.fit_page import PlainTable, data_facts, render_fit, score_tables
+from sumgp.report.fit_study import FitStudy, as_numbers, caught, study
+from sumgp.report.picture import Picture, templates, version
+from sumgp.report.theme import DARK, LIGHT, Theme
+from sumgp.report.wording import advice
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from sumgp.report.reproduction import ReportSettings, write_report
-
-__all__ = ["ReportSettings", "write_report"]
-
-
-def __getattr__(name: str) -> Any:
-    # The report of a fit needs none of the experiments, which take a second to import.
-    if name in __all__:
-        from sumgp.report import reproduction
-
-        return getattr(reproduction, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "FitStudy",
+    "Picture",
+    "PlainTable",
+    "Theme",
+    "advice",
+    "as_numbers",
+    "caught",
+    "data_facts",
+    "render_fit",
+    "score_tables",
+    "study",
+    "templates",
+    "version",
+]

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sumgp.report.fit_calibration import counts, remark
-from sumgp.report.fit_figures import fit_pictures
-from sumgp.report.fit_scores import lengthscales, noise_sds
+from sumgp.report.calibration import counts, remark
+from sumgp.report.figures import fit_pictures
 from sumgp.report.fit_study import FitStudy
-from sumgp.report.fit_words import advice
 from sumgp.report.picture import templates, version
+from sumgp.report.scores import lengthscales, noise_sds
+from sumgp.report.wording import advice
 
 
 @dataclass(frozen=True)

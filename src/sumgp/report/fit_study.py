@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from sumgp.constraints import explain_law
 from sumgp.errors import SumGPError, SumGPWarning
 from sumgp.estimator import ConstrainedGP
+from sumgp.laws import explain_law
 from sumgp.prediction import Posterior
-from sumgp.report.fit_calibration import counts
-from sumgp.report.fit_scores import LeftOut, Violation, law_violation, leave_one_out, lengthscales, noise_sds
-from sumgp.solvers.choice import Markov
+from sumgp.report.calibration import counts
+from sumgp.report.scores import LeftOut, Violation, law_violation, leave_one_out, lengthscales, noise_sds
+from sumgp.solvers import Markov
 
 LEVEL = 0.95
 

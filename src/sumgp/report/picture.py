@@ -6,7 +6,7 @@ import base64
 from dataclasses import dataclass
 from importlib import metadata
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class Picture:
     narrow_dark: bytes = b""
 
 
-def templates() -> Environment:
-    """The templates next to this file; text is escaped, a misspelt name is an error."""
+def templates(package: str = "sumgp.report") -> Environment:
+    """The templates of a package, and those next to this file; text is escaped, a misspelt name is an error."""
     environment = Environment(
-        loader=PackageLoader("sumgp.report", "."),
+        loader=ChoiceLoader([PackageLoader(package, "."), PackageLoader("sumgp.report", ".")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

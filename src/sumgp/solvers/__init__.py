@@ -1,28 +1,22 @@
-"""Regression with Gaussian noise: dense, Kronecker, in weight space, and for time series in linear time."""
+"""Regression with Gaussian noise: dense, Kronecker, and in weight space; time series in linear time are in ``markov``."""
 
-from sumgp.solvers.markov import MarkovPosterior, MarkovPrior, markov_prior, predict, sample, smooth
-from sumgp.solvers.markov_evidence import MarkovEvidence, evidence
-from sumgp.solvers.markov_law import LawSmooth, law_smooth
-from sumgp.solvers.pointlaw import PointLaw, project
-from sumgp.solvers.statespace import MaternTerm
-from sumgp.solvers.timeseries import TimeSeries, time_series, with_rows, with_times
+from sumgp.solvers.choice import Dense, Kronecker, Markov, check_solver_memory, choose_evidence
+from sumgp.solvers.dense import DenseEvidence
+from sumgp.solvers.joint import JointEvidence
+from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker
+from sumgp.solvers.weights import WeightPosterior, build_features, condition_on_data
 
 __all__ = [
-    "LawSmooth",
-    "MarkovEvidence",
-    "MarkovPosterior",
-    "MarkovPrior",
-    "MaternTerm",
-    "PointLaw",
-    "TimeSeries",
-    "evidence",
-    "law_smooth",
-    "markov_prior",
-    "predict",
-    "project",
-    "sample",
-    "smooth",
-    "time_series",
-    "with_rows",
-    "with_times",
+    "Dense",
+    "DenseEvidence",
+    "JointEvidence",
+    "Kronecker",
+    "KroneckerEvidence",
+    "Markov",
+    "WeightPosterior",
+    "build_features",
+    "check_solver_memory",
+    "choose_evidence",
+    "condition_on_data",
+    "fits_kronecker",
 ]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sumgp.errors import DataError
-from sumgp.priors.multitask import MultitaskPrior
+from sumgp.numerics import check_memory
+from sumgp.priors import MultitaskPrior
 from sumgp.solvers.dense import DenseEvidence
 from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker, has_kronecker_form
-from sumgp.solvers.memory import check_memory
 
 KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions
 KRONECKER_ENTRIES = 100

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sumgp.linalg import cholesky, cholesky_inverse, solve_cholesky
-from sumgp.priors.kernels import KernelOnPoints
-from sumgp.priors.multitask import MultitaskPrior, SchurConditioning
-from sumgp.priors.nullspace import nullspace_basis
+from sumgp.numerics import cholesky, cholesky_inverse, solve_cholesky
+from sumgp.priors import KernelOnPoints, MultitaskPrior, SchurConditioning, nullspace_basis
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 LARGE_BLOCKS = 64  # points

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sumgp.linalg import cholesky, cholesky_inverse, pivoted_cholesky, solve_cholesky
-from sumgp.priors.kernels import KernelOnPoints
-from sumgp.priors.multitask import MultitaskPrior
+from sumgp.numerics import check_memory, cholesky, cholesky_inverse, pivoted_cholesky, solve_cholesky
+from sumgp.priors import KernelOnPoints, MultitaskPrior
 from sumgp.solvers.dense import LOG_2PI
-from sumgp.solvers.memory import check_memory
 
 REPEATED = 1e-11  # a row whose variance given the others is smaller than this share of its own repeats them
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sumgp.linalg import cholesky, solve_lower
-from sumgp.priors.kernels import KernelOnPoints
-from sumgp.priors.multitask import MultitaskPrior
+from sumgp.numerics import cholesky, solve_lower
+from sumgp.priors import KernelOnPoints, MultitaskPrior
 from sumgp.solvers.dense import LOG_2PI
 
 MOST_MISSING = 0.2  # share of the entries up to which the Kronecker form is measured to be faster than one dense factor

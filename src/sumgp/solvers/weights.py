@@ -14,9 +14,8 @@ import numpy as np
 from scipy.linalg import block_diag
 from sklearn.gaussian_process.kernels import Kernel
 
-from sumgp.linalg import cholesky, pivoted_cholesky, solve_cholesky, solve_lower, symmetric_root
-from sumgp.priors.multitask import MultitaskPrior
-from sumgp.priors.nullspace import nullspace_basis
+from sumgp.numerics import cholesky, pivoted_cholesky, solve_cholesky, solve_lower, symmetric_root
+from sumgp.priors import MultitaskPrior, nullspace_basis
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,43 @@
 """Ways to impose a law, from ignoring it to conditioning on it."""
 
-from sumgp.strategies.base import Fitted, Strategy
+from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
 from sumgp.strategies.conditioned import Conditioned
+from sumgp.strategies.contradiction import warn_if_contradicted, warn_if_repeats_contradict
+from sumgp.strategies.imposed_law import LawEngine, law_spacing
+from sumgp.strategies.interface import Fitted, PosteriorComponent, Strategy
 from sumgp.strategies.linearized import Linearized
+from sumgp.strategies.point_posterior import LocalPosterior, MovedOntoLaw, joined, local_posteriors, pointwise_draws
+from sumgp.strategies.problem import MANY_PARAMETERS, FitProblem, kernel_name, typical_range
 from sumgp.strategies.projected import Projected
-from sumgp.strategies.transformed import Transformed
 from sumgp.strategies.unconstrained import Unconstrained
+from sumgp.strategies.weight_component import Component, plain_component
 
-__all__ = ["Conditioned", "Fitted", "Linearized", "Projected", "Strategy", "Transformed", "Unconstrained"]
+__all__ = [
+    "LARGEST_INTEGRATED",
+    "MANY_PARAMETERS",
+    "Candidates",
+    "Component",
+    "Conditioned",
+    "FitProblem",
+    "Fitted",
+    "LawEngine",
+    "Linearized",
+    "LocalPosterior",
+    "MovedOntoLaw",
+    "PosteriorComponent",
+    "Projected",
+    "Score",
+    "Strategy",
+    "Unconstrained",
+    "fit_candidates",
+    "joined",
+    "kernel_name",
+    "law_spacing",
+    "local_posteriors",
+    "mix",
+    "plain_component",
+    "pointwise_draws",
+    "typical_range",
+    "warn_if_contradicted",
+    "warn_if_repeats_contradict",
+]

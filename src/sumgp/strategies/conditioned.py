@@ -6,21 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sumgp.constraints.law import SumLaw
 from sumgp.errors import ConstraintError, DataError
-from sumgp.priors.multitask import MultitaskPrior, TaskLaw
-from sumgp.solvers.choice import Kronecker
-from sumgp.solvers.joint import JointEvidence
-from sumgp.solvers.weights import build_features, condition_on_data
-from sumgp.strategies.base import Fitted, Strategy
-from sumgp.strategies.component import Component
-from sumgp.strategies.feasible import independent_rows
-from sumgp.strategies.law_engine import LawEngine
-from sumgp.strategies.law_setup import linear_rows, set_up_law
-from sumgp.strategies.mixture import fit_candidates, mix
+from sumgp.laws import RightSides, SumLaw, independent_rows, linear_rows, set_up_law, unit_free_rows
+from sumgp.priors import MultitaskPrior, TaskLaw
+from sumgp.solvers import JointEvidence, Kronecker, build_features, condition_on_data
+from sumgp.strategies.averaging import fit_candidates, mix
+from sumgp.strategies.imposed_law import LawEngine
+from sumgp.strategies.interface import Fitted, Strategy
+from sumgp.strategies.markov_fits import fit_time_series
 from sumgp.strategies.problem import FitProblem
-from sumgp.strategies.task_rows import RightSides, unit_free_rows
-from sumgp.strategies.time_series import fit_time_series
+from sumgp.strategies.weight_component import Component
 
 CLOSED = 3e-3  # rows that obey the law this well (in sds of the outputs) have noise that obeys it too
 

@@ -6,9 +6,8 @@ import warnings
 
 import numpy as np
 
-from sumgp.constraints.law import Law
 from sumgp.errors import SumGPWarning
-from sumgp.strategies.law_setup import typical_rows
+from sumgp.laws import Law, typical_rows
 from sumgp.strategies.problem import FitProblem
 
 STANDARD_ERRORS = 6.0  # between a stated total and the data's own before a warning

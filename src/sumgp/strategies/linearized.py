@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from sumgp.errors import NumericalError, SumGPWarning
-from sumgp.inference.law_solve import ENOUGH
-from sumgp.priors.multitask import MultitaskPrior
-from sumgp.strategies.base import Fitted, Strategy
-from sumgp.strategies.component import Component
-from sumgp.strategies.law_engine import LawEngine, law_spacing, leave_one_out, training_law_evidence
-from sumgp.strategies.law_setup import set_up_law
-from sumgp.strategies.mixture import Candidates, approximate_evidence, fit_candidates, mix
+from sumgp.laws import set_up_law
+from sumgp.lawsolve import ENOUGH
+from sumgp.priors import MultitaskPrior
+from sumgp.strategies.averaging import Candidates, approximate_evidence, fit_candidates, mix
+from sumgp.strategies.imposed_law import LawEngine, law_spacing, leave_one_out, training_law_evidence
+from sumgp.strategies.interface import Fitted, Strategy
+from sumgp.strategies.markov_fits import fit_time_series
 from sumgp.strategies.problem import FitProblem
-from sumgp.strategies.time_series import fit_time_series
+from sumgp.strategies.weight_component import Component
 
 TAPERS = (None, 8.0, 2.0, 0.5, 0.0)
 EQUAL = 1e-6  # difference of log densities

@@ -8,15 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sumgp.constraints.law import Law
 from sumgp.data import Data, Scaling
-from sumgp.inference.objective import Objective
-from sumgp.inference.optimise import MapEstimate, maximise
-from sumgp.priors.candidates import Candidate
-from sumgp.priors.kernels import hyper_priors
-from sumgp.priors.multitask import MultitaskPrior, TaskLaw
-from sumgp.priors.noise import NoiseModel
-from sumgp.solvers.choice import Markov, check_solver_memory
+from sumgp.hyperparameters import MapEstimate, Objective, maximise
+from sumgp.laws import Law
+from sumgp.priors import Candidate, MultitaskPrior, NoiseModel, TaskLaw, hyper_priors
+from sumgp.solvers import Markov, check_solver_memory
 
 ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many rows
 MANY_PARAMETERS = 25  # above this further starts cost more than they find

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from sumgp.errors import SumGPWarning
-from sumgp.inference.unitfree import UnitFreeLaw
-from sumgp.strategies.base import Fitted, Strategy
-from sumgp.strategies.component import Component
-from sumgp.strategies.law_engine import LawEngine
-from sumgp.strategies.law_setup import set_up_law
-from sumgp.strategies.mixture import fit_candidates, mix
+from sumgp.laws import UnitFreeLaw, set_up_law
+from sumgp.strategies.averaging import fit_candidates, mix
+from sumgp.strategies.imposed_law import LawEngine
+from sumgp.strategies.interface import Fitted, Strategy
+from sumgp.strategies.markov_fits import fit_time_series
 from sumgp.strategies.problem import FitProblem
-from sumgp.strategies.time_series import fit_time_series
+from sumgp.strategies.weight_component import Component
 
 UNMET = 1e-6  # scaled residual of a projected point above which the law counts as not met
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sumgp.strategies.base import Fitted, Strategy
-from sumgp.strategies.component import plain_component
-from sumgp.strategies.mixture import fit_candidates, mix
+from sumgp.strategies.averaging import fit_candidates, mix
+from sumgp.strategies.interface import Fitted, Strategy
+from sumgp.strategies.markov_fits import fit_time_series
 from sumgp.strategies.problem import FitProblem
-from sumgp.strategies.time_series import fit_time_series
+from sumgp.strategies.weight_component import plain_component
 
 
 @dataclass(frozen=True)

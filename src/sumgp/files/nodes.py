@@ -1,0 +1,186 @@
+"""Frozen dataclasses of the package as JSON and back: a fixed list of classes, every field checked against its type."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Mapping
+from collections.abc import Callable as AbstractCallable
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from sumgp.errors import DataError
+from sumgp.files.kernels import read_kernel, write_kernel
+from sumgp.files.known import known_classes
+from sumgp.laws import Law, SumLaw, UnitFreeLaw
+
+MARK = "$"  # key that says what a JSON object stands for
+DEEPEST = 40
+
+
+@dataclass
+class Writer:
+    """Turns values into JSON, keeping arrays aside; an array used twice is kept once."""
+
+    law: Law | None
+    arrays: list[np.ndarray] = field(default_factory=list)
+    _numbers: dict[int, int] = field(default_factory=dict)
+
+    def write(self, value: Any) -> Any:
+        """JSON for a value, DataError for what has no place in a file."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, (bool, int, str)):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {MARK: "float", "value": repr(value)}
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if isinstance(value, (list, tuple)):
+            items = [self.write(item) for item in value]
+            return items if isinstance(value, list) else {MARK: "tuple", "items": items}
+        if isinstance(value, Mapping):
+            return {MARK: "dict", "items": [[str(key), self.write(item)] for key, item in value.items()]}
+        if isinstance(value, slice):
+            return {MARK: "slice", "ends": [value.start, value.stop]}
+        if isinstance(value, Kernel):
+            return {MARK: "kernel", "kernel": write_kernel(value)}
+        return self._object(value)
+
+    def _array(self, value: np.ndarray) -> dict[str, Any]:
+        if id(value) not in self._numbers:
+            self._numbers[id(value)] = len(self.arrays)
+            self.arrays.append(value)
+        return {MARK: "array", "number": self._numbers[id(value)]}
+
+    def _is_own(self, law: Law) -> bool:
+        """The model's law, or one over other columns with the same right sides, which are all that is asked of it."""
+        own = self.law
+        return law is own or (isinstance(law, SumLaw) and isinstance(own, SumLaw) and law.total is own.total)
+
+    def _object(self, value: Any) -> dict[str, Any]:
+        name = type(value).__name__
+        if isinstance(value, Law):
+            if not self._is_own(value):
+                raise DataError("save: the model refers to a law other than its own; it cannot be stored")
+            return {MARK: "law"}
+        if isinstance(value, UnitFreeLaw):
+            # The law itself is made again from the formula; only sizes are stored.
+            sizes = {key: self.write(getattr(value, key)) for key in ("shift", "scale", "row_scale")}
+            return {MARK: "UnitFreeLaw", **sizes}
+        kind = known_classes().get(name)
+        if kind is None or kind is not type(value):
+            raise DataError(f"save: {name} objects cannot be stored; give a formula or numbers instead of Python code")
+        return {MARK: name, **{f.name: self.write(getattr(value, f.name)) for f in fields(kind)}}
+
+
+@dataclass
+class Reader:
+    """Turns JSON back into values; ``law`` is the bound law that stored parts refer to."""
+
+    arrays: list[np.ndarray]
+    law: Law | None = None
+    _unit_free: dict[bytes, UnitFreeLaw] = field(default_factory=dict)
+
+    def read(self, node: Any, depth: int = 0) -> Any:
+        """The value of a node, or DataError."""
+        if depth > DEEPEST:
+            raise DataError("model file: nested too deeply; it is damaged")
+        if node is None or isinstance(node, (bool, int, float, str)):
+            return node
+        if isinstance(node, list):
+            return [self.read(item, depth + 1) for item in node]
+        if not isinstance(node, dict) or not isinstance(node.get(MARK), str):
+            raise DataError("model file: an entry of unknown kind; it is damaged")
+        mark = node[MARK]
+        try:
+            reader = self._special().get(mark)
+            return self._object(mark, node, depth) if reader is None else reader(node, depth)
+        except (KeyError, IndexError, TypeError, OverflowError) as error:
+            raise DataError(
+                f"model file: {mark!r:.40} is incomplete ({type(error).__name__}: {error}); it is damaged"
+            ) from error
+
+    def _special(self) -> dict[str, Callable[[dict[str, Any], int], Any]]:
+        return {
+            "array": lambda node, depth: self.arrays[_index(node["number"])],
+            "float": lambda node, depth: {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[node["value"]],
+            "tuple": lambda node, depth: tuple(self.read(item, depth + 1) for item in node["items"]),
+            "dict": lambda node, depth: {str(key): self.read(item, depth + 1) for key, item in node["items"]},
+            "slice": lambda node, depth: slice(*(_index(end) for end in node["ends"])),
+            "kernel": lambda node, depth: read_kernel(node["kernel"]),
+            "law": lambda node, depth: self._own_law(),
+            "UnitFreeLaw": self._unit_free_law,
+        }
+
+    def _own_law(self) -> Law:
+        if self.law is None:
+            raise DataError("model file: a part refers to a law that the file does not have; it is damaged")
+        return self.law
+
+    def _unit_free_law(self, node: dict[str, Any], depth: int) -> UnitFreeLaw:
+        law = self._own_law()
+        shift, scale, row_scale = (self.read(node[key], depth + 1) for key in ("shift", "scale", "row_scale"))
+        for value, length in ((shift, law.n_columns), (scale, law.n_columns), (row_scale, law.n_rows)):
+            if not isinstance(value, np.ndarray) or value.shape != (length,) or not np.all(np.isfinite(value)):
+                raise DataError("model file: the law has another number of columns or rows than the stored sizes")
+        key = shift.tobytes() + scale.tobytes() + row_scale.tobytes()
+        if key not in self._unit_free:
+            relaxed = law.relaxed(np.maximum(np.abs(shift), scale))
+            self._unit_free[key] = UnitFreeLaw(relaxed, shift, scale, row_scale)
+        return self._unit_free[key]
+
+    def _object(self, mark: str, node: dict[str, Any], depth: int) -> Any:
+        kind = known_classes().get(mark)
+        if kind is None:
+            raise DataError(f"model file: {mark!r:.40} is no part of a model; the file is damaged or of a later version")
+        names = [f.name for f in fields(kind) if f.name in node or _is_required(f)]
+        if set(node) != {MARK, *names}:
+            raise DataError(f"model file: {mark} does not have the fields {names}; it is damaged or of another version")
+        values = {name: self.read(node[name], depth + 1) for name in names}
+        hints = get_type_hints(kind)
+        for name, value in values.items():
+            if not matches(value, hints[name]):
+                raise DataError(f"model file: {mark}.{name} is of the wrong type ({type(value).__name__}); it is damaged")
+        return kind(**values)
+
+
+def _is_required(entry: Field[Any]) -> bool:
+    """A field without a default; one with a default may be younger than the file."""
+    return entry.default is MISSING and entry.default_factory is MISSING
+
+
+def _index(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise IndexError(value)
+    return value
+
+
+def matches(value: Any, hint: Any) -> bool:
+    """True if a value read from a file fits a field's declared type; functions fit only as stored objects."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(matches(value, option) for option in arguments)
+    if hint is None or hint is type(None):
+        return value is None
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        inner = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
+        return len(inner) == len(value) and all(matches(item, kind) for item, kind in zip(value, inner, strict=True))
+    if origin is AbstractCallable or hint is AbstractCallable:
+        return is_dataclass(value) and callable(value)
+    if origin is not None:
+        return isinstance(value, origin) if isinstance(origin, type) else value in arguments
+    if getattr(hint, "_is_protocol", False):
+        return is_dataclass(value)
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)

@@ -1,0 +1,157 @@
+"""Maximum a posteriori hyperparameters: L-BFGS-B from several starts, with the paper's three checks (appendix B.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import OptimizeResult, minimize
+
+from sumgp.errors import NumericalError
+from sumgp.hyperparameters.objective import REFUSED, Objective
+
+SPIKES = 1e-2  # a lengthscale below this share of its prior centre means spikes towards each training point
+FIRST_STEPS = 40  # of every start; then only the best goes on
+PRECISION = 1e-6  # of the log posterior, at which a run ends
+LEFT_BEHIND = "left behind"
+JOINED, JOINED_VALUE = 0.15, 0.1  # in every parameter and in the log posterior: so close a run ends where the other did
+STOPPED = 99  # scipy's status of a run that its callback ended
+_SOUND = ("converged", "step limit")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One run of the optimiser and what became of it."""
+
+    theta: np.ndarray
+    value: float
+    steps: int
+    status: str  # "converged", "step limit", "left behind", "failed Cholesky factor", "lengthscale collapsed"
+
+
+@dataclass(frozen=True)
+class MapEstimate:
+    """The best attempt, and all of them."""
+
+    theta: np.ndarray
+    value: float
+    status: str
+    attempts: tuple[Attempt, ...]
+
+
+def starting_points(objective: Objective, restarts: int, random_state: int) -> list[np.ndarray]:
+    """The prior's start, then shorter and longer lengthscales with other noise, then random ones."""
+    prior = objective.prior
+    start = prior.start()
+    lengths = prior.lengthscales()
+    noise = np.zeros(len(start), dtype=bool)
+    noise[prior.noise_slice] = True
+    generator = np.random.default_rng([random_state, 7])
+    points = [start]
+    for shift, factor in ((-1.2, 0.0), (0.8, 1.0), (-2.0, -1.0))[:restarts]:
+        points.append(start + shift * lengths + factor * noise)
+    for _ in range(max(restarts - 3, 0)):
+        points.append(start + generator.normal(0.0, 1.0, len(start)) * np.where(lengths | noise, 1.0, 0.5))
+    low, high = np.array(prior.bounds()).T
+    return [np.clip(p, low, high) for p in points]
+
+
+def maximise(
+    objective: Objective,
+    restarts: int = 2,
+    random_state: int = 0,
+    max_steps: int = 300,
+    starts: Sequence[np.ndarray] | None = None,
+) -> MapEstimate:
+    """Best of several L-BFGS-B runs; more random starts while every run fails a check, at most eight.
+
+    Each start gets a few steps; the best of them is then followed to its end, the others are left behind.
+    ``starts`` replaces the starting points chosen from the prior.
+    """
+    attempts: list[Attempt] = []
+    points = starting_points(objective, restarts, random_state) if starts is None else list(starts)
+    first_steps = min(FIRST_STEPS, max_steps) if len(points) > 1 else max_steps
+    extra = np.random.default_rng([random_state, 8])
+    while points:
+        attempts.append(_attempt(objective, points.pop(0), first_steps, [a for a in attempts if a.status == "converged"]))
+        if not points and not any(a.status in _SOUND for a in attempts) and len(attempts) < 8:
+            points.append(objective.prior.start() + extra.normal(0.0, 1.0, objective.prior.n_parameters))
+    if first_steps < max_steps:
+        attempts = _follow_best(objective, attempts, max_steps - first_steps)
+    sound = [a for a in attempts if a.value < REFUSED]
+    if not sound:
+        tried = "; ".join(a.status for a in attempts)
+        raise NumericalError(
+            f"no hyperparameters could be fitted: {len(attempts)} starts ended with: {tried}; "
+            "check the data's units and duplicates, give a known noise=, or another kernel="
+        )
+    good = [a for a in sound if a.status in _SOUND] or sound
+    best = min(good, key=lambda a: a.value)
+    return MapEstimate(best.theta, best.value, best.status, tuple(attempts))
+
+
+def _follow_best(objective: Objective, attempts: list[Attempt], steps: int) -> list[Attempt]:
+    """Attempts by rising value taken to their end until one ends well; others that had steps to go are left behind."""
+    result = list(attempts)
+    found = False
+    for i in sorted(range(len(attempts)), key=lambda i: attempts[i].value):
+        if result[i].status == "step limit":
+            if found:
+                result[i] = replace(result[i], status=LEFT_BEHIND)
+            else:
+                more = _attempt(objective, result[i].theta, steps)
+                result[i] = replace(more, steps=result[i].steps + more.steps)
+        found = found or result[i].status in _SOUND
+    return result
+
+
+def _attempt(objective: Objective, start: np.ndarray, max_steps: int, ended_before: Sequence[Attempt] = ()) -> Attempt:
+    """One run of L-BFGS-B, left behind where it joins one that ended before."""
+    prior = objective.prior
+    first, slope = objective(start)
+    if first >= REFUSED:
+        return Attempt(start, first, 0, "failed Cholesky factor")
+    # Within a box L-BFGS-B tries the whole gradient as its first step, up to the corners: divided by its size it is one
+    # of length one. Refused points get a value just above the worst, since one of 1e25 would end the line search.
+    size = max(1.0, float(np.max(np.abs(slope))))
+    worst = first
+    # The first point is asked for again, and the last one after the run.
+    known = {start.tobytes(): (first, slope)}
+
+    def scaled(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal worst
+        key = theta.tobytes()
+        if key not in known:
+            known[key] = objective(theta)
+        value, gradient = known[key]
+        if value >= REFUSED:
+            return (worst + 10.0 * size) / size, gradient
+        worst = max(worst, value)
+        return value / size, gradient / size
+
+    def join(intermediate_result: OptimizeResult) -> None:
+        for other in ended_before:
+            above = intermediate_result.fun * size - other.value
+            if above < JOINED_VALUE and float(np.max(np.abs(intermediate_result.x - other.theta))) < JOINED:
+                raise StopIteration
+
+    options = {"maxiter": max_steps, "ftol": PRECISION / size, "gtol": 1e-3 / size, "maxcor": 20}
+    watch = join if ended_before else None
+    result = minimize(scaled, start, jac=True, method="L-BFGS-B", bounds=prior.bounds(), options=options, callback=watch)
+    theta = np.asarray(result.x)
+    value, gradient = known.get(theta.tobytes()) or objective(theta)
+    if value >= REFUSED:
+        return Attempt(theta, value, int(result.nit), "failed Cholesky factor")
+    centre = np.array([p.centre for priors in prior.kernel_priors for p in priors])
+    lengths = np.concatenate([theta[k] for k, _ in prior.slices])
+    mask = np.concatenate([prior.lengthscales()[k] for k, _ in prior.slices])
+    if np.any(lengths[mask] < centre[mask] + np.log(SPIKES)):
+        return Attempt(theta, value, int(result.nit), "lengthscale collapsed")
+    low, high = np.array(prior.bounds()).T
+    free = (theta > low + 1e-9) & (theta < high - 1e-9)
+    if result.status == STOPPED:
+        return Attempt(theta, value, int(result.nit), LEFT_BEHIND)
+    ended = result.status == 0  # a step that no longer improves, which in long narrow valleys comes before a flat slope
+    still = ended or not free.any() or float(np.max(np.abs(gradient[free]))) < 0.05 * max(1.0, abs(value) * 1e-3)
+    return Attempt(theta, value, int(result.nit), "converged" if still else "step limit")

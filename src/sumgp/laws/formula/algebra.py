@@ -1,0 +1,238 @@
+"""Syntax tree to SymPy: exact rational coefficients, polynomials, and functions that SymPy leaves as they are.
+
+Every number is an exact fraction (a double where it is the value of a function), so terms cancel exactly. The
+functions are undefined ones to SymPy: its own would be rewritten with complex numbers in mind, and at unbounded cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import sympy
+
+from sumgp.laws.formula.names import Names
+from sumgp.laws.formula.places import Place, suggestion
+from sumgp.laws.formula.tree import Call, Equation, Name, Node, Number, Power, Product, Sum, mentioned
+
+MAX_EXPONENT = 64
+MAX_INDEXED_NODES = 5000  # parts of a law after sum(...) is written out
+_MAX_BITS = 1100  # of an exact numerator or denominator; beyond, a double is exact enough
+
+_NUMERIC: dict[str, Callable[[float], float]] = {
+    "sqrt": math.sqrt,
+    "exp": math.exp,
+    "log": math.log,
+    "sin": math.sin,
+    "cos": math.cos,
+    "tan": math.tan,
+    "asin": math.asin,
+    "acos": math.acos,
+    "atan": math.atan,
+    "sinh": math.sinh,
+    "cosh": math.cosh,
+    "tanh": math.tanh,
+    "abs": abs,
+}
+FUNCTIONS = {name: sympy.Function(name) for name in (*_NUMERIC, "power")}
+_ALIASES = {"ln": "log", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "pow": "**", "square": "**2", "cot": "1/tan"}
+
+
+def residual_expression(equation: Equation, names: Names) -> tuple[sympy.Expr, frozenset[sympy.Symbol]]:
+    """Left side minus right side over the symbols of ``names``, and every symbol written, cancelled or not.
+
+    Raises ConstraintError that points at what cannot be understood.
+    """
+    read: list[sympy.Expr] = []
+    reader = _Reader(names, read)
+    residual = reader.value(equation.left) - reader.value(equation.right)
+    return residual, frozenset(part for part in read if part.is_Symbol)
+
+
+def as_float(number: sympy.Rational) -> float:
+    """The nearest double; infinite where it is too large for one."""
+    try:
+        return int(number.p) / int(number.q)
+    except OverflowError:
+        return math.inf if number.p > 0 else -math.inf
+
+
+def exact(value: float, place: Place) -> sympy.Rational:
+    """A double as an exact fraction."""
+    if not abs(value) < 1e300:
+        raise place.error("the value of this is too large; change the units")
+    fraction = Fraction(value)
+    return sympy.Rational(fraction.numerator, fraction.denominator)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """The walk; ``read`` collects the numbers and symbols met, ``indexed`` is what families stand for inside of sum(...)."""
+
+    names: Names
+    read: list[sympy.Expr]
+    indexed: Mapping[str, str] | None = None
+
+    def value(self, node: Node) -> sympy.Expr:
+        if len(self.read) > MAX_INDEXED_NODES:
+            raise node.place.error(f"more than {MAX_INDEXED_NODES} parts once sum(...) is written out; simplify the law")
+        match node:
+            case Number():
+                return self.leaf(sympy.Rational(node.value.numerator, node.value.denominator))
+            case Name():
+                return self.leaf(self.named(node))
+            case Sum():
+                return _limited(sympy.Add(*(sign * self.value(term) for sign, term in node.terms)), node.place)
+            case Product():
+                return _limited(sympy.Mul(*(self.factor(sign, factor) for sign, factor in node.factors)), node.place)
+            case Power():
+                return raised(self.value(node.base), self.value(node.exponent), node.place)
+            case Call():
+                return self.called(node)
+
+    def leaf(self, value: sympy.Expr) -> sympy.Expr:
+        self.read.append(value)
+        return value
+
+    def named(self, node: Name) -> sympy.Expr:
+        name = node.name if self.indexed is None else self.indexed.get(node.name, node.name)
+        meaning = self.names.meaning(name)
+        if meaning is not None:
+            return meaning
+        if family := self.names.family(node.name):
+            listed = ", ".join(list(family.values())[:3])
+            raise node.place.error(f"unknown name {node.name!r}; there are {listed}: write one of them, or sum({node.name})")
+        raise node.place.error(self.names.unknown_name(node.name))
+
+    def factor(self, sign: int, node: Node) -> sympy.Expr:
+        value = self.value(node)
+        if sign == 1:
+            return value
+        if value == 0:
+            raise node.place.error("division by zero")
+        return _whole_power(value, sympy.Integer(-1))
+
+    def called(self, node: Call) -> sympy.Expr:
+        if node.function == "sum":
+            return self.summed(node)
+        if node.function == "norm":
+            return self.length(node)
+        if node.function not in _NUMERIC:
+            place = replace(node.place, end=node.place.start + len(node.function))
+            raise place.error(_unknown_function(node.function, self.names))
+        if len(node.arguments) != 1:
+            raise node.place.error(f"{node.function} takes one argument, got {len(node.arguments)}")
+        argument = self.value(node.arguments[0])
+        if not argument.is_Rational:
+            return FUNCTIONS[node.function](argument)
+        try:
+            return exact(_NUMERIC[node.function](as_float(argument)), node.place)
+        except (ValueError, OverflowError):
+            number = f"{as_float(argument):g}"
+            raise node.place.error(f"{node.function}({number}) is not a real number within range") from None
+
+    def summed(self, node: Call) -> sympy.Expr:
+        """sum(p) = p1 + ... + pk; any expression of indexed names is summed over their common indices."""
+        if len(node.arguments) > 1:
+            return _limited(sympy.Add(*(self.value(argument) for argument in node.arguments)), node.place)
+        if self.indexed is not None:
+            raise node.place.error("a sum inside of a sum is not supported; write the inner one out")
+        body = node.arguments[0]
+        families = {name: f for name in mentioned(body) if (f := self._family(name))}
+        if not families:
+            hint = "sum(p) adds up outputs named p1, p2, ... or p_1, p_2, ..."
+            known = [name for name in mentioned(body) if self.names.meaning(name) is None]
+            near = suggestion(known[0], self._prefixes()) if known else ""
+            raise node.place.error(f"there is nothing to sum over: {hint}{near}")
+        indices = {tuple(family) for family in families.values()}
+        if len(indices) > 1:
+            listed = "; ".join(", ".join(family.values()) for family in families.values())
+            raise node.place.error(f"the names to sum over have different indices: {listed}")
+        readers = [replace(self, indexed={name: f[index] for name, f in families.items()}) for index in indices.pop()]
+        return _limited(sympy.Add(*(reader.value(body) for reader in readers)), node.place)
+
+    def length(self, node: Call) -> sympy.Expr:
+        """norm(a, b) = sqrt((a_x - b_x)**2 + (a_y - b_y)**2 [+ ...]); norm(a) is the distance from the origin."""
+        points = [argument.name for argument in node.arguments if isinstance(argument, Name)]
+        if len(points) != len(node.arguments) or len(points) > 2:
+            raise node.place.error("norm takes the names of one or two points: norm(a, b) for outputs a_x, a_y, b_x, b_y")
+        coordinates = self.names.coordinates(points)
+        if coordinates is None:
+            lacking = next((point for point in points if self.names.coordinates([point]) is None), " and ".join(points))
+            raise node.place.error(
+                f"norm finds no matching coordinates of {lacking}; name them {points[0]}_x, {points[0]}_y[, {points[0]}_z] "
+                "(or with x, y, z or 1, 2, 3 and no underscore) among the outputs or constants, alike for both points"
+            )
+        values = [[self.leaf(self.names.meaning(name)) for name in names] for names in coordinates]
+        origin = [sympy.Integer(0)] * len(values[0])
+        other = values[1] if len(values) == 2 else origin
+        squares = sympy.Add(*((a - b) ** 2 for a, b in zip(values[0], other, strict=True)))
+        return raised(squares, sympy.Rational(1, 2), node.place)
+
+    def _family(self, name: str) -> dict[int, str]:
+        return {} if self.names.meaning(name) is not None else self.names.family(name)
+
+    def _prefixes(self) -> set[str]:
+        return {stripped for name in self.names.outputs if (stripped := name.rstrip("0123456789_")) and stripped != name}
+
+
+def raised(base: sympy.Expr, exponent: sympy.Expr, place: Place) -> sympy.Expr:
+    """base ** exponent: a polynomial for whole exponents, else one of the functions sqrt, power and exp."""
+    if not exponent.is_Rational:
+        if not base.is_Rational:
+            return FUNCTIONS["power"](base, exponent)
+        if base <= 0:
+            raise place.error("a varying power of a number that is not positive is not real")
+        rate = exact(math.log(as_float(base)), place)
+        return FUNCTIONS["exp"](rate * exponent) if rate else sympy.Integer(1)
+    if abs(exponent) > MAX_EXPONENT:
+        raise place.error(f"the exponent is larger than {MAX_EXPONENT}; write large numbers as 1e30")
+    if base.is_Rational:
+        return _numeric_power(base, exponent, place)
+    if not exponent.is_Integer:
+        return FUNCTIONS["sqrt"](base) if exponent == sympy.Rational(1, 2) else FUNCTIONS["power"](base, exponent)
+    for factor in sympy.Mul.make_args(base):
+        inner = factor.exp if factor.is_Pow else 1
+        if abs(inner * exponent) > MAX_EXPONENT:
+            raise place.error(f"the exponents multiply to more than {MAX_EXPONENT}")
+    return _whole_power(base, exponent)
+
+
+def _whole_power(base: sympy.Expr, exponent: sympy.Integer) -> sympy.Expr:
+    """A power as SymPy writes it; of a sum without its lengthy search for infinities, which finds none."""
+    evaluate = not base.is_Add or exponent in (0, 1)
+    return sympy.Pow(base, exponent, evaluate=evaluate)
+
+
+def _numeric_power(base: sympy.Rational, exponent: sympy.Rational, place: Place) -> sympy.Rational:
+    if base == 0 and exponent < 0:
+        raise place.error("division by zero")
+    if exponent.is_Integer:
+        return _limited(base**exponent, place)
+    if base < 0:
+        raise place.error("a broken power of a negative number is not real")
+    try:
+        return exact(as_float(base) ** as_float(exponent), place)
+    except OverflowError:
+        raise place.error("the value of this is too large; change the units") from None
+
+
+def _limited(value: sympy.Expr, place: Place) -> sympy.Expr:
+    """Round a fraction with very many digits to a double: keeps every later step cheap."""
+    if not value.is_Rational or max(int(value.p).bit_length(), int(value.q).bit_length()) <= _MAX_BITS:
+        return value
+    rounded = as_float(value)
+    if rounded == 0:
+        raise place.error("the value of this is too small; change the units")
+    return exact(rounded, place)
+
+
+def _unknown_function(name: str, names: Names) -> str:
+    if names.meaning(name) is not None:
+        return f"{name!r} is not a function; write {name}*(...) for a product"
+    if name in _ALIASES:
+        return f"unknown function {name!r} - write {_ALIASES[name]}"
+    known = (*_NUMERIC, "sum", "norm")
+    return f"unknown function {name!r}{suggestion(name, known) or '; known are ' + ', '.join(known)}"

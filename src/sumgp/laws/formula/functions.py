@@ -1,0 +1,224 @@
+"""SymPy expressions to vectorised NumPy, with exact derivatives: a list of elementary steps, walked by our own loop.
+
+Equal subexpressions become one step, so they are evaluated once for all rows. Derivatives follow the chain rule
+backwards through the same steps, which serves the exact and the continued functions alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sympy
+
+from sumgp.errors import ConstraintError
+from sumgp.laws.formula.algebra import FUNCTIONS, as_float
+from sumgp.laws.formula.edges import SCALARS, Scalar, continued_function, continued_power, power_scalar
+from sumgp.laws.formula.intervals import Interval, image
+
+Array = np.ndarray | np.float64
+Values = Mapping[sympy.Symbol, Array]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One elementary operation on the results of earlier steps.
+
+    ``kind`` is number, symbol, sum, product or scalar; ``content`` the number, the symbol or the function of one
+    variable; ``active`` tells whether the result depends on a symbol that is differentiated.
+    """
+
+    kind: str
+    arguments: tuple[int, ...] = ()
+    content: Any = None
+    active: bool = False
+
+
+@dataclass(frozen=True)
+class Program:
+    """Steps in an order in which each follows its arguments; ``rows`` are the steps that hold the results.
+
+    ``terms`` are the steps of each row's additive terms, ``reach`` the steps each row depends on, last first.
+    """
+
+    steps: tuple[Step, ...]
+    rows: tuple[int, ...]
+    terms: tuple[tuple[int, ...], ...]
+    reach: tuple[tuple[int, ...], ...]
+
+    @property
+    def symbols(self) -> tuple[sympy.Symbol, ...]:
+        """The symbols whose values are needed."""
+        return tuple(step.content for step in self.steps if step.kind == "symbol")
+
+    def run(self, values: Values) -> list[Array]:
+        """The result of every step."""
+        results: list[Array] = []
+        with np.errstate(all="ignore"):
+            for step in self.steps:
+                results.append(_result(step, [results[i] for i in step.arguments], values))
+        return results
+
+    def gradient(self, row: int, results: Sequence[Array]) -> dict[sympy.Symbol, Array]:
+        """Derivative of one row by each symbol it depends on, from the results of ``run``."""
+        gradient: dict[sympy.Symbol, Array] = {}
+        weights: dict[int, Array] = {self.rows[row]: np.float64(1.0)}
+        with np.errstate(all="ignore"):
+            for position in self.reach[row]:
+                step = self.steps[position]
+                weight = weights.pop(position)
+                if step.kind == "symbol":
+                    gradient[step.content] = weight
+                    continue
+                slopes = _slopes(step, [results[i] for i in step.arguments])
+                for argument, slope in zip(step.arguments, slopes, strict=True):
+                    if self.steps[argument].active:
+                        weights[argument] = weights.get(argument, 0.0) + weight * slope
+        return gradient
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """How functions are continued beyond their domain: from the typical size of each differentiated symbol."""
+
+    sizes: Mapping[sympy.Symbol, float]
+
+
+def compile_rows(
+    rows: Sequence[sympy.Expr],
+    active: Sequence[sympy.Symbol],
+    continuation: Continuation | None = None,
+    measured: Sequence[sympy.Expr] | None = None,
+) -> Program:
+    """The program for several expressions; steps that depend on ``active`` symbols can be differentiated.
+
+    ``measured`` are the expressions whose additive terms give each row's magnitude, the rows themselves by default.
+    """
+    compiler = _Compiler(frozenset(active), continuation)
+    ends = tuple(compiler.position(row) for row in rows)
+    sums = rows if measured is None else measured
+    terms = tuple(tuple(compiler.position(term) for term in sympy.Add.make_args(row)) for row in sums)
+    steps = tuple(compiler.steps)
+    return Program(steps, ends, terms, tuple(_reach(steps, end) for end in ends))
+
+
+class _Compiler:
+    """Collects steps; equal expressions share one."""
+
+    def __init__(self, active: frozenset[sympy.Symbol], continuation: Continuation | None) -> None:
+        self.active = active
+        self.continuation = continuation
+        self.steps: list[Step] = []
+        self.positions: dict[sympy.Expr, int] = {}
+        self.images: dict[sympy.Expr, Interval] = {}
+
+    def position(self, expression: sympy.Expr) -> int:
+        if expression not in self.positions:
+            step = self.step(expression)
+            self.steps.append(step)
+            self.positions[expression] = len(self.steps) - 1
+        return self.positions[expression]
+
+    def step(self, expression: sympy.Expr) -> Step:
+        if expression.is_Rational:
+            return Step("number", content=_number(expression))
+        if expression.is_Symbol:
+            return Step("symbol", content=expression, active=expression in self.active)
+        if type(expression) is FUNCTIONS["power"] and not expression.args[1].is_Rational:
+            base, exponent = expression.args
+            return self.step(FUNCTIONS["exp"](exponent * FUNCTIONS["log"](base)))
+        if expression.is_Add or expression.is_Mul:
+            arguments = tuple(self.position(argument) for argument in expression.args)
+            kind = "sum" if expression.is_Add else "product"
+            return Step(kind, arguments, active=any(self.steps[i].active for i in arguments))
+        argument = self.position(expression.args[0])
+        active = self.steps[argument].active
+        return Step("scalar", (argument,), self.scalar(expression, active), active)
+
+    def scalar(self, expression: sympy.Expr, active: bool) -> Scalar:
+        """The function of one variable; continued only where it depends on outputs, because a coefficient that is
+        undefined at an input must stay visible."""
+        exponent = _exponent(expression)
+        if self.continuation is None or not active:
+            return SCALARS[type(expression).__name__] if exponent is None else power_scalar(exponent)
+        argument = expression.args[0]
+        size = typical_size(argument, self.continuation.sizes)
+        values = image(argument, self.images)
+        if exponent is None:
+            return continued_function(type(expression).__name__, size, values)
+        return continued_power(exponent, size, values)
+
+
+def typical_size(expression: sympy.Expr, sizes: Mapping[sympy.Symbol, float]) -> float:
+    """Rough size of an expression; of a sum the smallest term counts, so that a continuation begins late, not early."""
+    if expression.is_Rational:
+        return abs(as_float(expression))
+    if expression.is_Symbol:
+        return sizes.get(expression, 1.0)
+    inner = [typical_size(argument, sizes) for argument in expression.args]
+    if expression.is_Add:
+        return min(inner)
+    if expression.is_Mul:
+        return float(np.prod(inner))
+    exponent = _exponent(expression)
+    if exponent is not None:
+        return float(np.clip(np.float64(inner[0]) ** exponent, 1e-100, 1e100))
+    return inner[0] if type(expression) is FUNCTIONS["abs"] else 1.0
+
+
+def _exponent(expression: sympy.Expr) -> float | None:
+    """The constant exponent of a power, None for any other function."""
+    if expression.is_Pow:
+        return float(int(expression.exp))
+    if type(expression) is FUNCTIONS["sqrt"]:
+        return 0.5
+    if type(expression) is FUNCTIONS["power"] and expression.args[1].is_Rational:
+        return as_float(expression.args[1])
+    return None
+
+
+def _number(expression: sympy.Rational) -> np.float64:
+    value = as_float(expression)
+    if not np.isfinite(value):
+        raise ConstraintError("formula: a coefficient is too large for a floating-point number; change the units")
+    return np.float64(value)
+
+
+def _reach(steps: Sequence[Step], end: int) -> tuple[int, ...]:
+    """Active steps that a result depends on, last first."""
+    found = {end} if steps[end].active else set()
+    for position in range(end, -1, -1):
+        if position in found:
+            found.update(i for i in steps[position].arguments if steps[i].active)
+    return tuple(sorted(found, reverse=True))
+
+
+def _result(step: Step, arguments: list[Array], values: Values) -> Array:
+    if step.kind == "number":
+        return step.content
+    if step.kind == "symbol":
+        return values[step.content]
+    if step.kind == "scalar":
+        return step.content.value(arguments[0])
+    combine: Callable = np.add if step.kind == "sum" else np.multiply
+    result = arguments[0]
+    for argument in arguments[1:]:
+        result = combine(result, argument)
+    return result
+
+
+def _slopes(step: Step, arguments: list[Array]) -> list[Array]:
+    """Derivative of a step by each of its arguments."""
+    if step.kind == "scalar":
+        return [step.content.slope(arguments[0])]
+    one: Array = np.float64(1.0)
+    if step.kind == "sum":
+        return [one] * len(arguments)
+    # Products of all others from both sides: dividing the whole product by one factor would fail at zero.
+    before, after = [one], [one]
+    for left, right in zip(arguments[:-1], arguments[:0:-1], strict=True):
+        before.append(before[-1] * left)
+        after.append(after[-1] * right)
+    return [a * b for a, b in zip(before, reversed(after), strict=True)]

@@ -1,0 +1,176 @@
+"""From a bound law to what the solvers need: columns for unknown constants, unit-free rows, points to impose it at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import qmc
+
+from sumgp.data import Data, Scaling
+from sumgp.errors import ConstraintError
+from sumgp.laws.law import Law
+from sumgp.laws.projection import project
+from sumgp.laws.scaled import UnitFreeLaw, make_unit_free
+
+UNKNOWN_VARIANCE = 100.0  # of a constant, in units of the spread with which single rows suggest it
+MOST_POINTS = 300
+MOST_SPREAD = 7  # power of two of the points between training rows with several inputs
+DECADES = 30.0  # sizes of outputs that were never measured are looked for between 1e-30 and 1e30
+
+
+@dataclass(frozen=True)
+class LawSetup:
+    """Unit-free law, prior variances of its own columns, and the points where it is imposed jointly."""
+
+    law: UnitFreeLaw
+    unknown: np.ndarray  # (U,) prior variances, unit-free
+    x: np.ndarray  # (n, D) points as the kernels see them
+    x_law: np.ndarray  # (n, D + E) the same in the user's units
+
+
+def typical_rows(data: Data, scaling: Scaling) -> np.ndarray:
+    """(N, T) unit-free outputs with gaps filled by linear interpolation along the first input, else by the mean.
+
+    Measurements at one place count by their mean, so that their order does not matter.
+    """
+    y = scaling.outputs(data.y)
+    along = data.x[:, 0]
+    filled = np.zeros_like(y)
+    for t in range(y.shape[1]):
+        known = ~np.isnan(y[:, t])
+        if known.any():
+            places, place, counts = np.unique(along[known], return_inverse=True, return_counts=True)
+            filled[:, t] = np.interp(along, places, np.bincount(place, y[known, t]) / counts)
+    return filled
+
+
+def solve_for_columns(law: Law, data: Data, scaling: Scaling, columns: np.ndarray) -> np.ndarray:
+    """(N, columns) values in the user's units that meet the law row by row, all other columns as measured.
+
+    Used to learn the size of outputs that were never measured and of unknown constants.
+    """
+    C = law.n_columns
+    shift = np.concatenate([scaling.y_shift, np.zeros(len(law.unknowns))])
+    scale = np.concatenate([scaling.y_scale, np.ones(len(law.unknowns))])
+    u = np.concatenate([typical_rows(data, scaling), np.zeros((len(data.x), len(law.unknowns)))], axis=1)
+    u[:, columns] = 0.0
+    scale[columns] = natural_sizes(law, shift + scale * u, data.x, columns)
+    # Wanted columns start from their natural size: zero may be a place where the law has no slope.
+    u[:, columns] = 1.0
+    free = make_unit_free(law, shift, scale, u, data.x)
+    padded = np.concatenate([u, np.zeros((len(u), free.n_columns - C))], axis=1)
+    metric = np.zeros((len(u), free.n_columns, free.n_columns))
+    metric[:, columns, columns] = 1.0
+    solved = project(free, padded, metric, data.x).points[:, :C]
+    return (shift + scale * solved)[:, columns]
+
+
+def natural_sizes(law: Law, f: np.ndarray, x: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """(columns,) values at which a column, alone, changes the residual by as much as is left without it.
+
+    They carry the column's unit, whatever the user's choice of it; ``f`` (N, C) holds the others in the user's units. One
+    where the law says nothing of the kind.
+    """
+    with np.errstate(all="ignore"):
+        left = law.residual(f, x)
+    left = np.where(np.isfinite(left), left, 0.0)
+    return np.array([_natural_size(law, f, x, column, left) for column in columns])
+
+
+def _natural_size(law: Law, f: np.ndarray, x: np.ndarray, column: int, left: np.ndarray) -> float:
+    """Bisection over the decades that floating-point numbers have."""
+    size = np.where(left != 0, np.abs(left), np.inf)
+
+    def reaches(decade: float) -> bool:
+        moved = f.copy()
+        moved[:, column] = 10.0**decade
+        with np.errstate(all="ignore"):
+            change = np.abs(law.residual(moved, x) - left) / size
+        return bool(np.any(change[np.isfinite(change)] >= 1.0))
+
+    low, high = -DECADES, DECADES
+    if reaches(low) or not reaches(high):
+        return 1.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    return float(10.0**high)
+
+
+def complete_scaling(law: Law | None, data: Data, scaling: Scaling) -> Scaling:
+    """Shift and scale of outputs that were never measured, from the values the law gives them; else an error."""
+    never = np.flatnonzero(~data.measured.any(axis=0))
+    if not len(never):
+        return scaling
+    names = [data.output_names[i] for i in never]
+    if law is None or not np.all(law.involved()[never]):
+        outside = names if law is None else [n for n, i in zip(names, never, strict=True) if not law.involved()[i]]
+        raise ConstraintError(
+            f"Y: output {outside[0]!r} was never measured and no law determines it; "
+            "measure it, drop it, or give a law that holds it"
+        )
+    if len(never) == data.y.shape[1]:
+        raise ConstraintError("Y: nothing was measured at all; give at least one value")
+    values = solve_for_columns(law, data, scaling, never)
+    shift, scale = scaling.y_shift.copy(), scaling.y_scale.copy()
+    shift[never] = values.mean(axis=0)
+    spread = values.std(axis=0)
+    size = np.abs(shift[never])
+    scale[never] = np.where(spread > 1e-8 * size, spread, np.where(size > 0, size, 1.0))
+    return Scaling(scaling.x_shift, scaling.x_scale, shift, scale)
+
+
+def set_up_law(law: Law, data: Data, scaling: Scaling, spacing: float) -> LawSetup:
+    """Prepare a law for a fit; ``spacing`` is the distance wanted between law points, as the kernels see inputs."""
+    T, U = len(law.outputs), len(law.unknowns)
+    shift, scale = scaling.y_shift, scaling.y_scale
+    typical = typical_rows(data, scaling)
+    if U:
+        values = solve_for_columns(law, data, scaling, np.arange(T, T + U))
+        centre, spread = np.median(values, axis=0), values.std(axis=0)
+        size = np.maximum(spread, 1e-3 * np.abs(centre))
+        shift = np.concatenate([shift, centre])
+        scale = np.concatenate([scale, np.where(size > 0, size, 1.0)])
+        typical = np.concatenate([typical, np.zeros((len(typical), U))], axis=1)
+    free = make_unit_free(law, shift, scale, typical, data.x)
+    return LawSetup(free, np.full(U, UNKNOWN_VARIANCE), *law_points(law, data, scaling, spacing))
+
+
+def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> tuple[np.ndarray, np.ndarray]:
+    """Training inputs and a grid between them, as the kernels see them (n, D) and in the user's units.
+
+    The grid is evenly spaced for one input, a Sobol set in the box for several. It is laid where inputs have no offset,
+    which would take digits from the distances. A law with columns of its own is known at the training rows only.
+    """
+    rows = np.unique(data.x, axis=0)
+    if len(rows) > MOST_POINTS:
+        rows = rows[np.linspace(0, len(rows) - 1, MOST_POINTS).round().astype(int)]
+    inputs = scaling.inputs(rows)
+    if law.extra_columns:
+        return inputs, rows
+    every = scaling.inputs(data.x)
+    low, high = every.min(axis=0), every.max(axis=0)
+    if np.all(high <= low):
+        return inputs, rows
+    if data.n_inputs == 1:
+        count = int(np.clip(np.ceil((high - low)[0] / spacing), 20, MOST_POINTS - 100))
+        grid = np.linspace(low, high, count + 1)
+    else:
+        count = int(np.clip(np.prod(np.maximum((high - low) / spacing, 1.0)), 32, 2**MOST_SPREAD))
+        # The first points of a set of 2^7: any other number would be warned of.
+        grid = low + (high - low) * qmc.Sobol(data.n_inputs, scramble=True, seed=0).random_base2(MOST_SPREAD)[:count]
+    if len(rows) + len(grid) > MOST_POINTS:
+        grid = grid[np.linspace(0, len(grid) - 1, max(MOST_POINTS - len(rows), 20)).round().astype(int)]
+    points = np.vstack([inputs, grid])
+    in_units = np.vstack([rows, scaling.x_shift + scaling.x_scale * grid])
+    # A grid point on top of a training row would only repeat its law.
+    _, keep = np.unique(np.round((points - low) / np.where(high > low, high - low, 1.0), 9), axis=0, return_index=True)
+    keep = np.sort(keep)
+    return points[keep], in_units[keep]
+
+
+def linear_rows(setup: LawSetup, data: Data) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients (N, R, C) and right sides (N, R) of a linear law at the training rows, unit-free."""
+    zero = np.zeros((len(data.x), setup.law.n_columns))
+    return setup.law.jacobian(zero, data.x), -setup.law.residual(zero, data.x)

@@ -1,0 +1,154 @@
+"""Pointwise projection onto the law: the nearest point in the metric of a local covariance, one point at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumgp.laws.scaled import UnitFreeLaw
+
+RANK_TOLERANCE = 1e-12
+ROUND_OFF = 1e-14
+NEAREST_STEPS = 4
+HARD_STEPS = 12
+UNMET = 1e-10  # scaled residual
+HALVINGS = 8  # of a step that does not come closer to the law
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Points on the law, the tangent projectors A = I - G J (n, C, C) with J A = 0, and G (n, C, R)."""
+
+    points: np.ndarray
+    projectors: np.ndarray
+    gain: np.ndarray
+    unmet: np.ndarray  # (n,) largest scaled residual left
+
+
+def regular_inverse(S: np.ndarray, round_off: np.ndarray | None = None) -> np.ndarray:
+    """Pseudo-inverses of (n, R, R) positive semidefinite matrices: rows that repeat others, or vanish, drop out.
+
+    ``round_off`` (n, R) is the error to be expected on the diagonal, below which directions count as repeated.
+    """
+    diagonal = np.sqrt(np.maximum(np.einsum("nrr->nr", S), 0.0))
+    size = np.where(diagonal > 0, diagonal, 1.0)
+    if S.shape[1] == 1:
+        return np.where(diagonal > 0, 1.0 / size**2, 0.0)[:, :, None]
+    correlation = S / (size[:, :, None] * size[:, None, :])
+    values, vectors = np.linalg.eigh(correlation)
+    tolerance = np.full((len(S), 1), RANK_TOLERANCE)
+    if round_off is not None:
+        tolerance = np.maximum(tolerance, np.max(round_off / size**2, axis=1, keepdims=True))
+    kept = values > tolerance * np.maximum(values[:, -1:], 1.0)
+    inverse = np.where(kept, 1.0 / np.maximum(values, 1e-300), 0.0)
+    return np.einsum("nrk,nk,nsk->nrs", vectors, inverse, vectors) / (size[:, :, None] * size[:, None, :])
+
+
+def _weights(J: np.ndarray, metric: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """M J^T (n, C, R) and the pseudo-inverse of J M J^T (n, R, R)."""
+    MJ = np.einsum("ncd,nrd->ncr", metric, J)
+    # A metric that is itself a difference of covariances holds errors of round-off times its largest entry.
+    round_off = ROUND_OFF * np.sum(J**2, axis=2) * np.einsum("ncc->nc", metric).max(axis=1)[:, None]
+    return MJ, regular_inverse(np.einsum("nrc,ncs->nrs", J, MJ), round_off)
+
+
+def project(
+    law: UnitFreeLaw, start: np.ndarray, metric: np.ndarray, x: np.ndarray, max_steps: int = 60, halvings: int = HALVINGS
+) -> Projection:
+    """Minimise (f - start)^T metric^-1 (f - start) subject to the law, point by point, without inverting the metric.
+
+    f_{k+1} = start + M J^T (J M J^T)^+ (J (f_k - start) - g(f_k)), damped where the residual would grow, then plain
+    Newton steps down to round-off. Points that are met stop early; those that are far from it after twelve steps go on
+    in a rounder metric, since one that moves hardly known outputs only can zigzag past the law. Many ``halvings`` of a
+    step find a way back from where the law is almost flat and steps are far too long.
+    """
+    f, used = start.copy(), metric
+    g = law.residual(f, x)
+    live = np.flatnonzero(np.max(np.abs(g), axis=1) > 0)
+    for step in range(max_steps):
+        if not len(live):
+            break
+        nearest = step < NEAREST_STEPS
+        if step == HARD_STEPS:
+            used = _rounded(metric)
+        gained = _step(law, f, start, used, x, g, live, nearest, halvings)
+        size = np.max(np.abs(g[live]), axis=1)
+        # A step towards the nearest point may fail where a plain Newton step still comes closer to the law.
+        live = live[(size > 1e-15) & (gained | nearest | (step < HARD_STEPS))]
+    _move_single_columns(law, f, start, metric, x, g)
+    J = law.jacobian(f, x)
+    MJ, inverse = _weights(J, metric)
+    gain = MJ @ inverse
+    return Projection(f, np.eye(f.shape[1]) - gain @ J, gain, np.max(np.abs(g), axis=1))
+
+
+def _move_single_columns(
+    law: UnitFreeLaw, f: np.ndarray, start: np.ndarray, metric: np.ndarray, x: np.ndarray, g: np.ndarray
+) -> None:
+    """Points that are still off the law, in place: one column at a time, the freest first, among equals the steepest.
+
+    At a kink (an absolute value at zero) steps of all columns together go back and forth across it; another column may
+    still meet the law alone.
+    """
+    left = np.flatnonzero(np.max(np.abs(g), axis=1) > UNMET)
+    if not len(left):
+        return
+    freedom = np.einsum("ncc->nc", metric[left]).sum(axis=0)
+    slopes = np.sum(law.jacobian(f[left], x[left]) ** 2, axis=(0, 1))
+    for column in np.lexsort((-slopes, -freedom)):
+        alone = np.zeros_like(metric)
+        alone[:, column, column] = metric[:, column, column]
+        for _ in range(HARD_STEPS):
+            _step(law, f, start, alone, x, g, left, False, HALVINGS)
+        left = left[np.max(np.abs(g[left]), axis=1) > UNMET]
+        if not len(left):
+            break
+
+
+def _rounded(metric: np.ndarray) -> np.ndarray:
+    """The metric with every movable column at least a tenth as free as the freest."""
+    diagonal = np.einsum("ncc->nc", metric)
+    movable = np.where(diagonal > 0, 0.1 * diagonal.max(axis=1, keepdims=True), 0.0)
+    return metric + movable[:, :, None] * np.eye(metric.shape[1])
+
+
+def _step(
+    law: UnitFreeLaw,
+    f: np.ndarray,
+    start: np.ndarray,
+    metric: np.ndarray,
+    x: np.ndarray,
+    g: np.ndarray,
+    live: np.ndarray,
+    nearest: bool,
+    halvings: int,
+) -> np.ndarray:
+    """One damped step at the live points, in place; True where the residual shrank."""
+    J = law.jacobian(f[live], x[live])
+    MJ, inverse = _weights(J, metric[live])
+    target = -g[live]
+    base = f[live]
+    if nearest:
+        target = target + np.einsum("nrc,nc->nr", J, f[live] - start[live])
+        base = start[live]
+    aim = base + np.einsum("ncr,nrs,ns->nc", MJ, inverse, target)
+    direction = np.where(np.isfinite(aim), aim, f[live]) - f[live]
+    before = np.linalg.norm(g[live], axis=1)
+    pending = np.arange(len(live))
+    gained = np.zeros(len(live), dtype=bool)
+    length = 1.0
+    for _ in range(halvings):
+        rows = live[pending]
+        trial = f[rows] + length * direction[pending]
+        value = law.residual(trial, x[rows])
+        size = np.linalg.norm(value, axis=1)
+        better = np.isfinite(size) & (size < before[pending])
+        f[rows[better]] = trial[better]
+        g[rows[better]] = value[better]
+        gained[pending[better]] = True
+        pending = pending[~better]
+        if not len(pending):
+            break
+        length *= 0.5
+    return gained

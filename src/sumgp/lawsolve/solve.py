@@ -1,0 +1,255 @@
+"""Conditioning a Gaussian on a nonlinear law at many points at once, by iterated linearisation.
+
+Given f ~ N(m, P) over n points with C columns each, find the most probable f with g(f, x) = 0: Gauss-Newton on
+q^T P q / 2 + |g|^2 / (2 s^2) with f = m + P q, the law's sd s annealed from the size of its own uncertainty downwards.
+Globalised by a line search; a second-order correction keeps full steps acceptable near a curved law (Maratos effect).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sumgp.laws import UnitFreeLaw
+from sumgp.numerics import cholesky, pivoted_cholesky, solve_cholesky
+
+LEVELS = (1.0, 0.1, 0.01, 1e-3)
+REPEATED = 1e-11  # a linear row with less variance than this share of its own, given the others, repeats them
+ROUND_OFF = 1e-13
+INNER_STEPS = 12
+LAST_STEPS = 60  # where the solution is wanted to round-off
+ROUGH = 3e-2  # steps below this many posterior sds end a level
+ENOUGH = 1e-5  # and the last one of a solution that is averaged with others
+FULL = 1e-10  # and of one that stands alone
+EQUAL = 1e-6  # evidences closer than this differ by round-off only
+
+
+@dataclass(frozen=True)
+class LawSolution:
+    """The last linearisation: what predictions elsewhere are conditioned on."""
+
+    f: np.ndarray  # (n, C)
+    J: np.ndarray  # (n, R, C)
+    w: np.ndarray  # (n R,) multipliers: f = m + P J^T w
+    factor: np.ndarray  # lower factor of J P J^T + s^2
+    variances: np.ndarray  # (n R,) s^2
+    status: str
+    steps: int
+    misfit: float  # q^T P q: squared distance the law asks for, in posterior sds
+
+    @property
+    def q(self) -> np.ndarray:
+        """(n, C) J^T w."""
+        n, R, _ = self.J.shape
+        return np.einsum("nrc,nr->nc", self.J, self.w.reshape(n, R))
+
+    def widened(self, factor: float) -> LawSolution:
+        """The solution for a covariance factor^2 P: the same f."""
+        return replace(
+            self,
+            w=self.w / factor**2,
+            factor=factor * self.factor,
+            variances=factor**2 * self.variances,
+            misfit=self.misfit / factor**2,
+        )
+
+
+@dataclass(frozen=True)
+class _Problem:
+    law: UnitFreeLaw
+    x: np.ndarray
+    m: np.ndarray
+    by_point: np.ndarray  # (n, nC, C): P with its columns grouped by point
+
+    def times(self, J: np.ndarray) -> np.ndarray:
+        """P J^T (nC, nR)."""
+        n, R, _ = J.shape
+        return np.matmul(self.by_point, J.transpose(0, 2, 1)).transpose(1, 0, 2).reshape(self.by_point.shape[1], n * R)
+
+
+def solve_law(
+    law: UnitFreeLaw,
+    x: np.ndarray,
+    m: np.ndarray,
+    P: np.ndarray,
+    start: np.ndarray | None = None,
+    levels: Sequence[float] = LEVELS,
+    tolerance: float = ENOUGH,
+) -> LawSolution:
+    """Condition f ~ N(m, P), m (n, C), P (nC, nC) point by point, on the law at x (n, D).
+
+    ``tolerance`` is the last step's size in posterior standard deviations.
+    """
+    n, C = m.shape
+    problem = _Problem(law, x, m, np.ascontiguousarray(P.reshape(n * C, n, C).transpose(1, 0, 2)))
+    J = law.jacobian(m, x)
+    blocks = P.reshape(n, C, n, C)[np.arange(n), :, np.arange(n), :]
+    sizes = np.sqrt(np.maximum(np.einsum("nrc,ncd,nrd->nr", J, blocks, J), 0.0)).ravel()
+    floor = ROUND_OFF * np.sum(J**2, axis=2).ravel() * float(np.max(np.einsum("ncc->nc", blocks), initial=0.0))
+    typical = float(np.sqrt(np.mean(sizes**2))) or 1.0
+    sizes = np.maximum(sizes, 1e-2 * typical)
+    f, q = m if start is None else start, np.zeros_like(m)
+    steps, most = 0, 0
+    # A start that was found with a soft law needs no soft levels again.
+    levels = levels if start is None else levels[-2:]
+    for level in levels:
+        variances = (level * sizes) ** 2 + floor
+        warm = start is not None and level == levels[0]
+        limit = LAST_STEPS if level == levels[-1] and tolerance < ENOUGH else INNER_STEPS
+        wanted = tolerance if level == levels[-1] else ROUGH
+        f, q, last, used = _anneal(problem, f, q, variances, wanted, warm=warm, most_steps=limit)
+        steps, most = steps + used, most + limit
+    J, w, factor = last
+    misfit = float(np.sum(q * (f - m)))
+    left = np.abs(law.residual(f, x)).ravel() / (levels[-1] * sizes)
+    status = "converged"
+    if steps >= most:
+        status = "step limit"
+    if not np.all(np.isfinite(f)) or float(np.max(left, initial=0.0)) > 100.0:
+        worst = int(np.argmax(np.where(np.isfinite(left), left, np.inf))) // law.n_rows
+        status = f"law infeasible near x = {np.array2string(x[worst], precision=4)}"
+    return LawSolution(f, J, w, factor, variances, status, steps, misfit)
+
+
+def solve_linear_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray) -> LawSolution:
+    """The same for a linear law, in one exact step: f = m + P J^T (J P J^T)^-1 (S - F m).
+
+    Rows that the others imply under a smooth prior are left out (they get a variance far above their own), so that no
+    jitter is needed on the rows that count.
+    """
+    n, C = m.shape
+    J = law.jacobian(m, x)
+    problem = _Problem(law, x, m, np.ascontiguousarray(P.reshape(n * C, n, C).transpose(1, 0, 2)))
+    PJ = problem.times(J)
+    A = np.einsum("nrc,nck->nrk", J, PJ.reshape(n, C, -1)).reshape(PJ.shape[1], -1)
+    size = np.sqrt(np.maximum(np.diagonal(A), 0.0))
+    live = np.flatnonzero(size > 0)
+    scaled = A[np.ix_(live, live)] / np.outer(size[live], size[live])
+    variances = np.where(size > 0, 1e12 * size**2, 1.0)
+    if len(live):
+        variances[live[pivoted_cholesky(scaled, REPEATED)[0]]] = 0.0
+    factor = cholesky(A + np.diag(variances), "law")
+    w = solve_cholesky(factor, -law.residual(m, x).ravel())
+    f = m + (PJ @ w).reshape(n, C)
+    left = np.abs(law.residual(f, x)).ravel() / np.where(size > 0, size, np.inf)
+    status = "converged"
+    if float(np.max(left, initial=0.0)) > 0.1:
+        worst = int(np.argmax(left)) // law.n_rows
+        status = f"prior does not fit the law near x = {np.array2string(x[worst], precision=4)}"
+    misfit = float(w @ A @ w)
+    return LawSolution(f, J, w, factor, variances, status, 1, misfit)
+
+
+def law_evidence(
+    law: UnitFreeLaw,
+    x: np.ndarray,
+    m: np.ndarray,
+    P: np.ndarray,
+    law_sd: np.ndarray,
+    starts: Sequence[np.ndarray] = (),
+    from_mean: bool = True,
+) -> tuple[float, np.ndarray]:
+    """Log evidence of the law, -merit - logdet(I + J P J^T / s^2) / 2 (Laplace), and the f it is attained at.
+
+    ``law_sd`` (nR,) is the s within which the law is asked to hold. The search starts from m (unless not ``from_mean``) and
+    from all ``starts``; the highest evidence counts.
+    """
+    n, C = m.shape
+    problem = _Problem(law, x, m, np.ascontiguousarray(P.reshape(n * C, n, C).transpose(1, 0, 2)))
+    variances = law_sd**2
+    best: tuple[float, np.ndarray] | None = None
+    for start in (*((None,) if from_mean else ()), *starts):
+        f = m if start is None else start
+        f, q, (_, _, factor), _ = _anneal(problem, f, np.zeros_like(m), variances, ROUGH, warm=start is not None)
+        merit = _merit(q, f - m, law.residual(f, x), variances)
+        value = -merit - float(np.sum(np.log(np.diagonal(factor)) - np.log(law_sd)))
+        if best is None or value > best[0] + EQUAL:
+            best = value, f
+    assert best is not None
+    return best
+
+
+def _anneal(
+    problem: _Problem,
+    f: np.ndarray,
+    q: np.ndarray,
+    variances: np.ndarray,
+    tolerance: float,
+    warm: bool,
+    most_steps: int = INNER_STEPS,
+) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], int]:
+    """Gauss-Newton at one law variance until the steps are small against the posterior sd."""
+    law, x, m = problem.law, problem.x, problem.m
+    n, C = m.shape
+    g = law.residual(f, x)
+    merit = np.inf if warm else _merit(q, f - m, g, variances)
+    sd = np.sqrt(np.maximum(np.einsum("iicc->ic", problem.by_point.reshape(n, n, C, C)), 1e-300))
+    steps = 0
+    while steps < most_steps:
+        steps += 1
+        J = law.jacobian(f, x)
+        PJ = problem.times(J)
+        A = np.einsum("nrc,nck->nrk", J, PJ.reshape(n, C, -1)).reshape(PJ.shape[1], -1)
+        A[np.diag_indices_from(A)] += variances
+        factor = cholesky(A, "law")
+        aim = _corrected(problem, J, PJ, factor, f, g, variances)
+        trial, length = aim, 1.0
+        while not (moved := trial.merit <= merit * (1.0 + 1e-12) + 1e-12) and length > 2e-3:
+            length *= 0.5
+            trial = _between(problem, f, q, aim, length, variances)
+        if not moved:
+            break
+        change = float(np.max(np.abs(trial.f - f) / sd, initial=0.0))
+        f, q, g, merit = trial.f, trial.q, trial.g, trial.merit
+        if change < tolerance:
+            break
+    return f, q, (J, aim.w, factor), steps
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Where a step leads: f = m + P q, its residual g and its merit; ``w`` are the multipliers of the full step."""
+
+    w: np.ndarray
+    f: np.ndarray
+    q: np.ndarray
+    g: np.ndarray
+    merit: float
+
+
+def _corrected(
+    problem: _Problem, J: np.ndarray, PJ: np.ndarray, factor: np.ndarray, f: np.ndarray, g: np.ndarray, variances: np.ndarray
+) -> _Point:
+    """Full step, then up to three re-projections with the same factor, keeping the best by merit."""
+    best: _Point | None = None
+    for _ in range(4):
+        right = np.einsum("nrc,nc->nr", J, f - problem.m) - g
+        if not np.all(np.isfinite(right)):
+            break
+        w = solve_cholesky(factor, right.ravel())
+        displacement = (PJ @ w).reshape(f.shape)
+        f = problem.m + displacement
+        g = problem.law.residual(f, problem.x)
+        q = np.einsum("nrc,nr->nc", J, w.reshape(J.shape[:2]))
+        point = _Point(w, f, q, g, _merit(q, displacement, g, variances))
+        if best is not None and not point.merit < 0.999 * best.merit:
+            return point if point.merit < best.merit else best
+        best = point
+    if best is None:
+        zeros, g = np.zeros_like(problem.m), problem.law.residual(problem.m, problem.x)
+        best = _Point(np.zeros(len(factor)), problem.m, zeros, g, _merit(zeros, zeros, g, variances))
+    return best
+
+
+def _between(problem: _Problem, f: np.ndarray, q: np.ndarray, aim: _Point, length: float, variances: np.ndarray) -> _Point:
+    """The point a share ``length`` of the way from f and q to ``aim``."""
+    f, q = f + length * (aim.f - f), q + length * (aim.q - q)
+    g = problem.law.residual(f, problem.x)
+    return _Point(aim.w, f, q, g, _merit(q, f - problem.m, g, variances))
+
+
+def _merit(q: np.ndarray, displacement: np.ndarray, g: np.ndarray, variances: np.ndarray) -> float:
+    value = 0.5 * float(np.sum(q * displacement)) + 0.5 * float(np.sum(g.ravel() ** 2 / variances))
+    return value if np.isfinite(value) else np.inf

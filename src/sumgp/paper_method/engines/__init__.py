@@ -1,0 +1,18 @@
+"""Engines that replace each likelihood term by a Gaussian site."""
+
+from sumgp.paper_method.engines.expectation_propagation import ExpectationPropagation
+from sumgp.paper_method.engines.laplace import Laplace
+from sumgp.paper_method.engines.moments import Gaussian, MomentMatched
+from sumgp.paper_method.engines.sites import Engine, EvidenceGradient, SiteResult
+from sumgp.paper_method.engines.variational import Variational
+
+__all__ = [
+    "Engine",
+    "EvidenceGradient",
+    "ExpectationPropagation",
+    "Gaussian",
+    "Laplace",
+    "MomentMatched",
+    "SiteResult",
+    "Variational",
+]

@@ -1,0 +1,287 @@
+"""Gaussian sites: every engine replaces each likelihood term by N(target_i | u_i, variance_i); the rest is regression.
+
+Shapes: n latent values u ~ N(m, K) with K (n, n) positive semidefinite, possibly singular (a linear law conditioned
+on), one likelihood term each. K is never inverted: all goes through B = I + W^1/2 K W^1/2 with W the site precisions.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from sumgp.errors import SumGPWarning
+from sumgp.numerics import cholesky, cholesky_inverse, solve_cholesky, solve_lower
+from sumgp.paper_method.likelihoods import LOG_TWO_PI, Likelihood, NoisySites
+
+# Site precisions stay above this share of the prior's own, so that every site has a target and a positive variance.
+PRECISION_FLOOR = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class SiteMarginals:
+    """Posterior marginals of some latent values and their own sites, each (k,)."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+    targets: np.ndarray
+    precisions: np.ndarray
+
+    @property
+    def natural(self) -> np.ndarray:
+        """Precision times target."""
+        return self.precisions * self.targets
+
+
+@dataclass(frozen=True, eq=False)
+class SitePosterior:
+    """Exact regression on sites: mean = m + K alpha, cov = K - K R K with R = (K + W^-1)^-1, alpha = R (t - m)."""
+
+    targets: np.ndarray
+    precisions: np.ndarray
+    mean: np.ndarray
+    alpha: np.ndarray
+    log_det: float  # log |B| = log |I + K W|
+    misfit: float  # (t - m)^T R (t - m)
+    prior_cov: np.ndarray
+    factor: np.ndarray  # lower factor of B
+
+    # Both on demand: the evidence of closed-form engines needs neither, their gradients only R.
+    @cached_property
+    def cov(self) -> np.ndarray:
+        """(n, n) posterior covariance."""
+        half = solve_lower(self.factor, np.sqrt(self.precisions)[:, None] * self.prior_cov)
+        return self.prior_cov - half.T @ half
+
+    @cached_property
+    def R(self) -> np.ndarray:
+        """(n, n) (K + W^-1)^-1 = W^1/2 B^-1 W^1/2."""
+        root = np.sqrt(self.precisions)
+        return root[:, None] * cholesky_inverse(self.factor) * root
+
+    @property
+    def log_density(self) -> float:
+        """log N(targets | m, K + W^-1) over the sites in use."""
+        used = self.precisions[self.precisions > 0]
+        return float(0.5 * np.sum(np.log(used / (2.0 * np.pi))) - 0.5 * self.log_det - 0.5 * self.misfit)
+
+    @property
+    def variance(self) -> np.ndarray:
+        """(n,) marginal variances, not below round-off of the prior's size."""
+        diagonal = np.diagonal(self.cov)
+        return np.maximum(diagonal, 1e-16 * float(np.max(diagonal, initial=1e-300)) + 1e-300)
+
+    def marginals(self, where: np.ndarray | slice = slice(None)) -> SiteMarginals:
+        """Marginals and sites at these positions."""
+        return SiteMarginals(self.mean[where], self.variance[where], self.targets[where], self.precisions[where])
+
+
+def regress(prior_mean: np.ndarray, prior_cov: np.ndarray, targets: np.ndarray, precisions: np.ndarray) -> SitePosterior:
+    """Posterior of N(m, K) given sites; precision 0 = no information. Raises NumericalError on NaN."""
+    root = np.sqrt(precisions)
+    factor = cholesky(np.eye(len(root)) + root[:, None] * prior_cov * root, "site")
+    residual = targets - prior_mean
+    alpha = root * solve_cholesky(factor, root * residual)
+    return SitePosterior(
+        targets=targets,
+        precisions=precisions,
+        mean=prior_mean + prior_cov @ alpha,
+        alpha=alpha,
+        log_det=2.0 * float(np.sum(np.log(np.diagonal(factor)))),
+        misfit=float(residual @ alpha),
+        prior_cov=prior_cov,
+        factor=factor,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceGradient:
+    """Derivatives of an engine's objective, to be chained to any hyperparameters.
+
+    ``prior_cov`` (n, n) is symmetric: dE = sum_ij prior_cov_ij dK_ij. ``log_noise`` (n,) is by the logarithm of each
+    observation's noise standard deviation.
+    """
+
+    prior_mean: np.ndarray
+    prior_cov: np.ndarray
+    log_noise: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class SiteResult:
+    """What an engine found: sites, the posterior they give, and the engine's approximation of log p(y).
+
+    ``variances`` inf marks observations that were not used. ``status`` is in words; ``engine`` is the one whose sites
+    and objective these are, which differs from the one asked if that one failed.
+    """
+
+    targets: np.ndarray
+    variances: np.ndarray
+    mean: np.ndarray
+    evidence: float
+    status: str
+    n_steps: int
+    engine: Engine
+    posterior: SitePosterior
+
+    @property
+    def cov(self) -> np.ndarray:
+        """(n, n) posterior covariance."""
+        return self.posterior.cov
+
+
+class Engine(ABC):
+    """A way to find sites. Fields are its settings; it holds no data."""
+
+    @abstractmethod
+    def infer(
+        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None = None
+    ) -> SiteResult:
+        """Sites for u ~ N(m (n,), K (n, n)) under the likelihood; ``start`` = a result for similar hyperparameters."""
+
+    @abstractmethod
+    def own_gradient(
+        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, result: SiteResult
+    ) -> EvidenceGradient:
+        """Gradient of the evidence of a result that this engine found."""
+
+    def gradient(
+        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, result: SiteResult
+    ) -> EvidenceGradient:
+        """Gradient of ``result.evidence``, by the engine that found it."""
+        return result.engine.own_gradient(prior_mean, prior_cov, likelihood, result)
+
+
+def finished(posterior: SitePosterior, evidence: float, status: str, n_steps: int, engine: Engine) -> SiteResult:
+    """Gather an engine's outcome."""
+    precisions = posterior.precisions
+    variances = np.where(precisions > 0, 1.0 / np.where(precisions > 0, precisions, 1.0), np.inf)
+    return SiteResult(posterior.targets, variances, posterior.mean, evidence, status, n_steps, engine, posterior)
+
+
+def fall_back(engine: Engine, reason: str, result: SiteResult) -> SiteResult:
+    """Hand on another engine's result, with a warning that names the reason."""
+    names = type(engine).__name__, type(result.engine).__name__
+    warnings.warn(f"{names[0]}: {reason}; the result is that of {names[1]}", SumGPWarning, stacklevel=3)
+    return replace(result, status=f"fell back to {names[1]}: {reason}")
+
+
+def start_posterior(
+    prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None
+) -> SitePosterior:
+    """Regression on the sites of ``start``, or on matched moments."""
+    return regress(prior_mean, prior_cov, *start_sites(likelihood, start))
+
+
+def start_sites(likelihood: Likelihood, start: SiteResult | None) -> tuple[np.ndarray, np.ndarray]:
+    """Targets and precisions (n,) of ``start``, or of matched moments, which hold for every transform."""
+    if start is not None:
+        return start.targets, 1.0 / start.variances
+    sites = likelihood.moment_sites()
+    return sites.targets, 1.0 / sites.variances
+
+
+Solve = Callable[[np.ndarray, np.ndarray, Likelihood, SiteResult | None], SiteResult]
+
+
+def beside_exact_sites(
+    solve: Solve,
+    engine: Engine,
+    prior_mean: np.ndarray,
+    prior_cov: np.ndarray,
+    likelihood: Likelihood,
+    start: SiteResult | None,
+) -> SiteResult:
+    """``solve`` for the terms that are not Gaussian, under the prior given all that are.
+
+    log p(y) = log p(y_exact) + log p(y_rest | y_exact), and only the second part is approximated: no engine iterates on
+    sites it knows, nor loses digits by very precise ones among them.
+    """
+    rest, curved = likelihood.without_gaussian()
+    if len(rest) == likelihood.size:
+        return solve(prior_mean, prior_cov, likelihood, start)
+    sites = likelihood.plain_sites()
+    targets, precisions = sites.targets.copy(), 1.0 / sites.variances
+    if not len(rest):
+        posterior = regress(prior_mean, prior_cov, targets, precisions)
+        return finished(posterior, posterior.log_density, "converged", 0, engine)
+    mean, cov, log_density = _given_others(prior_mean, prior_cov, targets, precisions, rest)
+    begin = None if start is None else replace(start, targets=start.targets[rest], variances=start.variances[rest])
+    result = solve(mean, cov, curved, begin)
+    targets[rest], precisions[rest] = result.targets, result.posterior.precisions
+    posterior = regress(prior_mean, prior_cov, targets, precisions)
+    return finished(posterior, log_density + result.evidence, result.status, result.n_steps, result.engine)
+
+
+def _given_others(
+    m: np.ndarray, K: np.ndarray, targets: np.ndarray, precisions: np.ndarray, rest: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Mean and covariance of u[rest] given the sites of all others, and the log density of those sites' targets."""
+    others = np.delete(np.arange(len(m)), rest)
+    root, residual = np.sqrt(precisions[others]), (targets - m)[others]
+    factor = cholesky(np.eye(len(root)) + root[:, None] * K[np.ix_(others, others)] * root, "site")
+    right = np.column_stack([K[np.ix_(others, rest)], residual]) * root[:, None]
+    solved = solve_lower(factor, right)
+    half, white = solved[:, :-1], solved[:, -1]
+    log_density = np.sum(np.log(root / np.diagonal(factor))) - 0.5 * (white @ white + len(root) * LOG_TWO_PI)
+    return m[rest] + half.T @ white, K[np.ix_(rest, rest)] - half.T @ half, float(log_density)
+
+
+def exact_noise_gradient(likelihood: Likelihood, posterior: SitePosterior, log_noise: np.ndarray) -> np.ndarray:
+    """``log_noise`` (n,) with that of log N(t | m, K + W^-1) where a term is Gaussian: (alpha^2 - R_ii) / precision."""
+    exact = np.ones(likelihood.size, dtype=bool)
+    exact[likelihood.without_gaussian()[0]] = False
+    own = (posterior.alpha**2 - np.diagonal(posterior.R)) / np.where(exact, posterior.precisions, 1.0)
+    return np.where(exact, own, log_noise)
+
+
+def precision_floor(prior_cov: np.ndarray) -> float:
+    """Smallest precision a site may take."""
+    return PRECISION_FLOOR / max(float(np.mean(np.diagonal(prior_cov))), 1e-300)
+
+
+def damped_sites(
+    posterior: SitePosterior, natural: np.ndarray, precisions: np.ndarray, damping: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Targets and precisions a share ``damping`` of the way to the wanted precision x target and precision (n,)."""
+    old = posterior.precisions * posterior.targets
+    natural = old + damping * (natural - old)
+    precisions = posterior.precisions + damping * (precisions - posterior.precisions)
+    used = precisions > 0
+    return np.where(used, natural / np.where(used, precisions, 1.0), 0.0), precisions
+
+
+def largest_change(before: SitePosterior, after: SitePosterior) -> float:
+    """Largest change of a marginal's mean or sd, in posterior sds."""
+    sd, new_sd = np.sqrt(before.variance), np.sqrt(after.variance)
+    return float(np.max(np.maximum(np.abs(after.mean - before.mean), np.abs(new_sd - sd)) / sd))
+
+
+def gradient_at_fixed_sites(
+    prior_cov: np.ndarray, posterior: SitePosterior, by_mean: np.ndarray, by_variance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """d/dm (n,) and d/dK (n, n) of log N(t | m, K + W^-1) + a function of the marginals, the sites held.
+
+    ``by_mean`` and ``by_variance`` (n,) are that function's derivatives by the posterior means and marginal variances,
+    which move as d mean = A (dK alpha + dm), d cov = A dK A^T with A = I - K R = (I + K W)^-1.
+    """
+    alpha = posterior.alpha
+    A = np.eye(len(alpha)) - prior_cov @ posterior.R
+    pulled = A.T @ by_mean
+    by_cov = 0.5 * (np.outer(alpha, alpha) - posterior.R + np.outer(pulled, alpha) + np.outer(alpha, pulled))
+    return alpha + pulled, by_cov + A.T @ (by_variance[:, None] * A)
+
+
+def noisy_site_gradient(posterior: SitePosterior, sites: NoisySites) -> EvidenceGradient:
+    """Gradient of log N(t | m, K + W^-1) where targets and variances are explicit functions of the noise."""
+    alpha, R = posterior.alpha, posterior.R
+    by_variance = 0.5 * (alpha**2 - np.diagonal(R))
+    return EvidenceGradient(
+        prior_mean=alpha,
+        prior_cov=0.5 * (np.outer(alpha, alpha) - R),
+        log_noise=by_variance * sites.variances_noise - alpha * sites.targets_noise,
+    )

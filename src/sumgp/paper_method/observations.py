@@ -1,0 +1,156 @@
+"""From measurements to observations of latent tasks: likelihoods, noise in the right units, virtual measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from sumgp.data import Data
+from sumgp.paper_method.data import LARGEST_RELEARNT, LatentTasks
+from sumgp.paper_method.evidence import Observations, UnitFreeLikelihood
+from sumgp.paper_method.likelihoods import Likelihood, StackedLikelihood, likelihood_of_output, likelihood_of_transformed
+from sumgp.paper_method.switches import Switch
+from sumgp.priors import FullTask, LowRankTask, MultitaskPrior, NoiseModel, TaskCovariance, TaskLaw, hyper_priors
+from sumgp.strategies import FitProblem
+from sumgp.transforms import Identity, Square, Transform
+
+FEW_FACTORS = 2  # rank of the task covariance besides its diagonal, where a full one has more parameters than data can tell
+
+
+@dataclass(frozen=True, eq=False)
+class TaskNoise:
+    """Noise of the tasks: ``model`` gives unit-free variances, ``unit`` (L,) what one of them means for a likelihood."""
+
+    model: NoiseModel
+    unit: np.ndarray
+
+
+def noise_of_outputs(problem: FitProblem, tasks: LatentTasks) -> TaskNoise:
+    """Every task of an output sees that output's noise, in units of the output."""
+    own, outputs = problem.noise, tasks.outputs
+    groups = tuple(tuple(np.flatnonzero(np.isin(outputs, group)).tolist()) for group in own.groups)
+    known = None if own.known is None else own.known[:, outputs]
+    return TaskNoise(NoiseModel(groups, own.reference[outputs], known), problem.scaling.y_scale[outputs])
+
+
+def noise_of_transforms(problem: FitProblem, tasks: LatentTasks, reference: np.ndarray) -> TaskNoise:
+    """Standard regression on h(y): transformed tasks have a noise of their own, one per group of outputs.
+
+    Known noise of the outputs becomes that of h(y) by the root mean square slope of h at ``reference`` (N, T).
+    """
+    plain = noise_of_outputs(problem, tasks)
+    curved = np.array([not task.transform.is_identity for task in tasks.tasks])
+    unit = np.where(curved, tasks.scale, plain.unit)
+    if plain.model.known is not None:
+        slopes = np.array(
+            [_slope(t.transform.relaxed(s), reference[:, t.output]) for t, s in zip(tasks.tasks, plain.unit, strict=True)]
+        )
+        known = plain.model.known * (slopes * plain.unit / unit) ** 2
+        return TaskNoise(NoiseModel(plain.model.groups, plain.model.reference, known), unit)
+    groups, relative = [], plain.model.reference.copy()
+    for group in plain.model.groups:
+        for kind in (False, True):
+            members = [i for i in group if curved[i] == kind]
+            if members:
+                groups.append(tuple(members))
+            if members and kind:
+                # One standard deviation in the units of the transforms, about the size of each.
+                relative[members] = np.exp(np.mean(np.log(tasks.scale[members]))) / tasks.scale[members]
+    return TaskNoise(NoiseModel(tuple(groups), relative), unit)
+
+
+def _slope(transform: Transform, f: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(transform.derivative(f) ** 2)))
+
+
+def observe(
+    problem: FitProblem,
+    tasks: LatentTasks,
+    noise: TaskNoise,
+    switches: Sequence[Switch],
+    reference: np.ndarray,
+    of_transformed: bool,
+    plain: bool = False,
+) -> Observations:
+    """All measured entries as observations of their tasks, and the virtual measurements.
+
+    ``of_transformed`` takes h(y) as the datum (and leaves out what has none) instead of y itself. Noise is Gaussian on y,
+    so that only there (or where h(y) has Gaussian noise, as in standard regression) the square root of a likelihood is
+    that of more noise.
+    """
+    data = problem.data
+    rooted = plain or not of_transformed
+    point, task = _measured_entries(data, tasks)
+    virtual = np.repeat([False, True], [len(point), len(switches)])
+    output = tasks.outputs[task]
+    y = np.concatenate([data.y[point, output], [s.value for s in switches]])
+    sd = np.concatenate([noise.unit[task], [s.sd for s in switches]])
+    at = np.concatenate([reference[point, output], np.zeros(len(switches))])
+    task = np.concatenate([task, tasks.main[[s.output for s in switches]]]).astype(int)
+    point = np.concatenate([point, len(data.x) + np.arange(len(switches))])
+    measured = sum(int(data.measured[:, t].sum()) for t in np.unique(output))
+    build = likelihood_of_transformed if of_transformed else likelihood_of_output
+    parts: list[Likelihood] = []
+    places = _alike(tasks, task, virtual)
+    for place in places:
+        # Virtual measurements are Gaussian ones of the task itself, and in one group with all that are.
+        transform = Identity() if virtual[place[0]] else tasks.tasks[task[place[0]]].transform
+        parts.append(build(y[place], sd[place], transform, at[place]))
+    x_law = np.vstack([data.x, *(s.x for s in switches)])
+    return Observations(
+        x=problem.scaling.inputs(x_law),
+        totals=tasks.right_sides(x_law),
+        point=point,
+        task=task,
+        row=np.where(virtual, 0, point),
+        virtual=virtual,
+        noise_unit=noise.unit[task],
+        likelihood=UnitFreeLikelihood(StackedLikelihood(tuple(parts), places), tasks.shift[task], tasks.scale[task]),
+        share=measured / max(len(output), 1),
+        twice=np.concatenate([_used_again(tasks)[task[~virtual]] & rooted, np.zeros(len(switches), dtype=bool)]),
+    )
+
+
+def _used_again(tasks: LatentTasks) -> np.ndarray:
+    """(L,) whether a task's output has another task."""
+    return np.array([np.sum(tasks.outputs == output) > 1 for output in tasks.outputs])
+
+
+def _measured_entries(data: Data, tasks: LatentTasks) -> tuple[np.ndarray, np.ndarray]:
+    """Row and task of each measured entry, task by task."""
+    rows = [np.flatnonzero(data.measured[:, task.output]) for task in tasks.tasks]
+    return np.concatenate(rows), np.repeat(np.arange(len(rows)), [len(r) for r in rows])
+
+
+def _alike(tasks: LatentTasks, task: np.ndarray, virtual: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Positions of observations that one likelihood serves: Gaussian ones, squares, and each other task by itself."""
+    groups: dict[object, list[int]] = {}
+    for position, (number, is_virtual) in enumerate(zip(task, virtual, strict=True)):
+        transform = tasks.tasks[number].transform
+        key: object = number
+        if is_virtual or transform.is_identity:
+            key = "plain"
+        elif isinstance(transform, Square):
+            key = transform
+        groups.setdefault(key, []).append(position)
+    return tuple(np.array(places) for places in groups.values())
+
+
+def task_prior(
+    problem: FitProblem, tasks: LatentTasks, noise: NoiseModel, kernels: tuple[Kernel, ...], totals: np.ndarray
+) -> MultitaskPrior:
+    """The multitask prior over the latent tasks with the law on its task covariance."""
+    L = len(tasks.tasks)
+    rank = FEW_FACTORS if problem.rank is None and L > LARGEST_RELEARNT else problem.rank
+    covariance: TaskCovariance = FullTask(L) if rank is None else LowRankTask(L, rank)
+    return MultitaskPrior(
+        kernels=kernels,
+        kernel_priors=tuple(tuple(hyper_priors(k, problem.half_range)) for k in kernels),
+        tasks=(covariance,),
+        noise=noise,
+        n_outputs=L,
+        law=TaskLaw(tasks.F, tasks.noise, totals),
+    )

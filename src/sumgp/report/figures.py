@@ -1,0 +1,150 @@
+"""Figures of a fit: each output with data, gaps and bands, with and without the law; the law kept; calibration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from sumgp.report.calibration import counts, draw_left_out
+from sumgp.report.drawing import NARROW, WIDTH, Band, Curve, Mark, Panel, Points, figure
+from sumgp.report.fit_study import LEVEL, FitStudy
+from sumgp.report.picture import Picture
+from sumgp.report.theme import DARK, LIGHT, Theme
+
+MOST_PANELS = 12
+OUTPUT_HEIGHT, LAW_HEIGHT = 140.0, 165.0
+SMALLEST = 1e-17  # drawn in place of an exact zero on the logarithmic axis
+LAW = (
+    "Size of left minus right side, logarithmic: measured rows, the fit without the law, and this fit. Exact zeros are "
+    f"drawn at {SMALLEST:.0e}."
+)
+CALIBRATION = (
+    "Do intervals hold what they state? Share of left-out measurements inside their interval, for intervals that state "
+    "10 to 99 %; on the dashed line both are equal."
+)
+
+
+def fit_pictures(found: FitStudy) -> list[Picture]:
+    """The outputs, the law where there is one, and calibration by leave-out where that is known."""
+    over = found.posterior.data.input_names[0]
+    pictures = [_picture("outputs", _outputs_caption(found), output_panels(found, LIGHT), over, OUTPUT_HEIGHT)]
+    if found.violation is not None:
+        pictures.append(_picture("law", LAW, [law_panel(found, LIGHT)], over, LAW_HEIGHT))
+    if counts(found.left_out):
+        light = draw_left_out(found.left_out, LIGHT)
+        pictures.append(Picture("calibration", "fit", CALIBRATION, light, in_dark(light)))
+    return pictures
+
+
+def _picture(name: str, caption: str, panels: Sequence[Panel], over: str, height: float) -> Picture:
+    """A figure in both themes, as wide as a page and as wide as a phone."""
+    wide = figure(panels, over, LIGHT, height, _columns(panels))
+    narrow = figure(panels, over, LIGHT, height, width=NARROW)
+    return Picture(name, "fit", caption, wide, in_dark(wide), narrow_light=narrow, narrow_dark=in_dark(narrow))
+
+
+def _columns(panels: Sequence[Panel]) -> int:
+    return 1 if len(panels) <= 3 else 2
+
+
+def _outputs_caption(found: FitStudy) -> str:
+    """What the figure of the outputs shows, and what it leaves out."""
+    data = found.posterior.data
+    over, lines = data.input_names[0], data.n_inputs == 1
+    parts = [f"Each output over {over}."]
+    parts.append("The band holds 95 %." if lines else f"There are several inputs; the points are drawn over {over} alone.")
+    if not data.measured.all():
+        parts.append("Ticks at the bottom mark rows where the output was not measured.")
+    if len(found.outputs) > MOST_PANELS:
+        parts.append(f"The first {MOST_PANELS} of {len(found.outputs)} outputs.")
+    return " ".join(parts)
+
+
+def in_dark(light: bytes) -> bytes:
+    """The same figure in the dark theme."""
+    pairs = zip(
+        (LIGHT.ink, LIGHT.faint, LIGHT.panel, *LIGHT.cycle), (DARK.ink, DARK.faint, DARK.panel, *DARK.cycle), strict=True
+    )
+    named = {old.encode(): new.encode() for old, new in pairs}
+    return re.sub(b"|".join(named), lambda found: named[found[0]], light)
+
+
+def draw_outputs(found: FitStudy, theme: Theme, width: float = WIDTH) -> bytes:
+    """One panel per output, in two columns where there are many and room for them, as SVG."""
+    panels = output_panels(found, theme)
+    columns = _columns(panels) if width >= WIDTH else 1
+    return figure(panels, found.posterior.data.input_names[0], theme, OUTPUT_HEIGHT, columns, width)
+
+
+def output_panels(found: FitStudy, theme: Theme) -> list[Panel]:
+    """One panel per output."""
+    own = found.posterior.interval(LEVEL)
+    plain = None if found.plain is None else (*found.plain.interval(LEVEL), found.plain.mean)
+    shown = range(min(len(found.outputs), MOST_PANELS))
+    return [Panel(_output_marks(found, t, own, plain, theme), found.outputs[t]) for t in shown]
+
+
+def _output_marks(
+    found: FitStudy,
+    t: int,
+    own: tuple[np.ndarray, np.ndarray],
+    plain: tuple[np.ndarray, np.ndarray, np.ndarray] | None,
+    theme: Theme,
+) -> tuple[Mark, ...]:
+    """Output t: ``own`` ends (n, T) of the band, and ``plain`` ends and mean of the fit without the law."""
+    posterior, data = found.posterior, found.posterior.data
+    order = np.argsort(posterior.x[:, 0], kind="stable")
+    x, lines = posterior.x[order, 0], data.n_inputs == 1
+    first, second = theme.cycle[0], theme.cycle[1]
+    label, band = ("with the law", "95 % interval, with law") if found.violation is not None else ("fit", "95 % interval")
+    marks: list[Mark] = []
+    if lines:
+        marks.append(Band(x, own[0][order, t], own[1][order, t], first, band))
+    if plain is not None:
+        ends, mean = [e[order, t] for e in plain[:2]], plain[2][order, t]
+        if lines:
+            marks += [Curve(x, end, second, "95 % interval, no law", 1.0, "1.2 2") for end in ends]
+        name = "without the law"
+        marks.append(Curve(x, mean, second, name, 1.3, "5 2.5") if lines else Points(x, mean, second, name, 4.5, "cross"))
+    mean = posterior.mean[order, t]
+    marks.append(Curve(x, mean, first, label, 1.8) if lines else Points(x, mean, first, label, 3.2))
+    seen = data.measured[:, t]
+    size = 4.0 if len(data.x) < 200 else 2.0
+    marks.append(Points(data.x[seen, 0], data.y[seen, t], theme.ink, "measured", size))
+    if not seen.all():
+        marks.append(Points(data.x[~seen, 0], data.y[~seen, t], theme.cycle[3], "not measured", 10.0, "tick"))
+    return tuple(marks)
+
+
+def law_panel(found: FitStudy, theme: Theme) -> Panel:
+    """|g| at raw rows, without the law and with it; the largest law where there are several."""
+    posterior, law = found.posterior, found.model.law_
+    assert law is not None
+    order = np.argsort(posterior.x[:, 0], kind="stable")
+    x = posterior.x[order, 0]
+    constants = posterior.constants()["mean"].to_numpy()
+
+    def size(f: np.ndarray, at: np.ndarray) -> np.ndarray:
+        columns = np.concatenate([f, np.broadcast_to(constants, (len(f), len(constants)))], axis=1)
+        with np.errstate(all="ignore"):
+            g = np.where(law.active(at), np.abs(law.residual(columns, at)), 0.0)
+        return np.maximum(g.max(axis=1), SMALLEST)
+
+    data, lines = posterior.data, posterior.data.n_inputs == 1
+    complete = data.measured[:, law.involved()[: len(law.outputs)]].all(axis=1)
+    marks: list[Mark] = []
+    if complete.any():
+        filled = np.where(np.isnan(data.y), 0.0, data.y)[complete]
+        marks.append(Points(data.x[complete, 0], size(filled, data.x[complete]), theme.ink, "measured rows"))
+    if found.plain is not None:
+        without, name = size(found.plain.mean, posterior.x)[order], "without the law"
+        second = theme.cycle[1]
+        marks.append(
+            Curve(x, without, second, name, 1.5, "5 2.5") if lines else Points(x, without, second, name, 4.5, "cross")
+        )
+    own = np.maximum(np.abs(posterior.residual()).max(axis=1), SMALLEST)[order]
+    first, label = theme.cycle[0], "with the law"
+    marks.append(Curve(x, own, first, label) if lines else Points(x, own, first, label, 3.2))
+    return Panel(tuple(marks), "|left \u2212 right side|", logarithmic=True)

@@ -1,0 +1,163 @@
+"""What a fit is judged by: how well the law is kept, and how well rows are predicted that were left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sumgp.data import Data, Scaling
+from sumgp.estimator import ConstrainedGP
+from sumgp.laws import typical_rows
+from sumgp.paper_method import Transformed
+from sumgp.prediction import Posterior
+from sumgp.priors import lengthscale_mask
+
+INTERVAL_95 = 1.959963984540054  # half width in standard deviations
+SMALLEST_GAP = 1e-6  # of the noise: where the posterior knows an entry as well as its measurement does
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Scores of rows predicted from all other rows, hyperparameters as fitted.
+
+    ``rmse`` (T,) in the outputs' units; ``inside`` (T,) the share of measurements within their 95 % interval;
+    ``standardised`` (N, T) residuals over their standard deviation, NaN where nothing was measured.
+    """
+
+    rmse: np.ndarray
+    inside: np.ndarray
+    standardised: np.ndarray
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Mean |g| of each law (R,): of the raw rows with all outputs measured, of a fit without the law, of this fit."""
+
+    raw: np.ndarray
+    plain: np.ndarray | None
+    own: np.ndarray
+
+
+def leave_one_out(model: ConstrainedGP) -> LeftOut:
+    """Each row predicted from the others, in closed form.
+
+    With posterior mean m, covariance V and noise R of the measured entries of a row, and r = y - m, the row left out
+    has residual R (R - V)^-1 r and covariance R (R - V)^-1 R; the mixture's residual is the weighted mean. V is that
+    before bands were made wider, as the formula needs; what a left-out row is uncertain by is made wider afterwards.
+    NaN for outputs never measured, and for Transformed.
+    """
+    data, scaling, fitted = model.data_, model.scaling_, model.fitted_
+    if isinstance(model.strategy_, Transformed):
+        # Noise is not Gaussian there, so that the closed form does not hold; refits would take the time of the fit N times.
+        unknown = np.full(data.y.shape[1], np.nan)
+        return LeftOut(unknown, unknown, np.full(data.y.shape, np.nan))
+    widening = model.fit_report_.details.get("widening", 1.0)
+    parts = [_component_left_out(c, data, scaling, widening) for c in fitted.components]
+    weights = fitted.weights
+    residual = np.einsum("k,knt->nt", weights, np.stack([r for r, _ in parts]))
+    spread = np.stack([v + (r - residual) ** 2 for r, v in parts])
+    sd = np.sqrt(np.einsum("k,knt->nt", weights, spread))
+    measured = data.measured
+    with np.errstate(invalid="ignore"):
+        standardised = np.where(measured, residual / sd, np.nan)
+        inside = np.abs(standardised) <= INTERVAL_95
+    counts = np.maximum(measured.sum(axis=0), 1)
+    squares = np.where(measured, residual, 0.0) ** 2
+    any_measured = measured.any(axis=0)
+    rmse = np.where(any_measured, np.sqrt(squares.sum(axis=0) / counts), np.nan)
+    return LeftOut(rmse * scaling.y_scale, np.where(any_measured, inside.sum(axis=0) / counts, np.nan), standardised)
+
+
+def _component_left_out(
+    component: Any, data: Data, scaling: Scaling, widening: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Residuals and variances (N, T), unit-free, NaN where nothing was measured."""
+    if widening != 1.0:
+        component = component.widened(1.0 / widening)
+    y = scaling.outputs(data.y)
+    mean, covariance = component.marginals(scaling.inputs(data.x), data.x)
+    T = component.n_outputs
+    residuals, variances = np.full_like(y, np.nan), np.full_like(y, np.nan)
+    # Rows with the same entries measured are solved together: one call for most data sets.
+    for pattern in np.unique(~np.isnan(y), axis=0):
+        seen = np.flatnonzero(pattern)
+        if not len(seen):
+            continue
+        rows = np.flatnonzero((~np.isnan(y) == pattern).all(axis=1))
+        noise_sd = np.sqrt(component.noise[seen])
+        V = covariance[:, :T, :T][np.ix_(rows, seen, seen)] / np.outer(noise_sd, noise_sd)
+        values, vectors = np.linalg.eigh(np.eye(len(seen)) - V)
+        inverse = (vectors / np.maximum(values, SMALLEST_GAP)[:, None, :]) @ vectors.swapaxes(1, 2)
+        scaled = (y[np.ix_(rows, seen)] - mean[np.ix_(rows, seen)]) / noise_sd
+        residuals[np.ix_(rows, seen)] = noise_sd * np.einsum("nij,nj->ni", inverse, scaled)
+        # The noise, and beyond it what the other rows leave open.
+        of_noise = 1.0 + widening**2 * (np.diagonal(inverse, axis1=1, axis2=2) - 1.0)
+        variances[np.ix_(rows, seen)] = of_noise * noise_sd**2
+    return residuals, variances
+
+
+def law_violation(model: ConstrainedGP, posterior: Posterior, plain: Posterior | None) -> Violation:
+    """Mean |left minus right side| of each law: at complete raw rows, and at the asked points for the fits."""
+    law = model.law_
+    assert law is not None
+    data = model.data_
+    constants = posterior.constants()["mean"].to_numpy()
+    involved = law.involved()[: len(law.outputs)]
+    complete = data.measured[:, involved].all(axis=1)
+    # Outputs outside the law may be missing; any number does for them.
+    filled = model.scaling_.restore(typical_rows(data, model.scaling_))
+    raw = _mean_size(model, filled[complete], data.x[complete], constants)
+    without = None if plain is None else _mean_size(model, plain.mean, posterior.x, constants)
+    own = np.mean(np.abs(posterior.residual()), axis=0)
+    return Violation(raw, without, own)
+
+
+def _mean_size(model: ConstrainedGP, f: np.ndarray, x: np.ndarray, constants: np.ndarray) -> np.ndarray:
+    law = model.law_
+    assert law is not None
+    if not len(f):
+        return np.full(law.n_rows, np.nan)
+    columns = np.concatenate([f, np.broadcast_to(constants, (len(f), len(constants)))], axis=1)
+    with np.errstate(all="ignore"):
+        g = np.abs(law.residual(columns, x))
+    g = np.where(law.active(x) & np.isfinite(g), g, np.nan)
+    return np.array([np.nanmean(column) if np.isfinite(column).any() else np.nan for column in g.T])
+
+
+def noise_sds(model: ConstrainedGP) -> np.ndarray:
+    """(T,) noise standard deviations in the outputs' units, averaged over the mixture."""
+    variances = np.einsum("k,kt->t", model.fitted_.weights, np.stack([c.noise for c in model.fitted_.components]))
+    return np.sqrt(variances) * model.scaling_.y_scale
+
+
+def lengthscales(model: ConstrainedGP) -> np.ndarray:
+    """(D,) lengthscales in the inputs' units: of each component the shortest along each input, averaged in the log.
+
+    NaN where no kernel has one.
+    """
+    x_scale = model.scaling_.x_scale
+    logs, weights = [], []
+    for weight, component in zip(model.fitted_.weights, model.fitted_.components, strict=True):
+        shortest = np.full(len(x_scale), np.inf)
+        for values in _kernel_lengths(component):
+            if len(values) in (1, len(x_scale)):
+                shortest = np.minimum(shortest, values)
+        if np.all(np.isfinite(shortest)):
+            logs.append(np.log(shortest))
+            weights.append(weight)
+    if not logs:
+        return np.full(len(x_scale), np.nan)
+    return np.exp(np.average(logs, axis=0, weights=weights)) * x_scale
+
+
+def _kernel_lengths(component: Any) -> list[np.ndarray]:
+    """Lengthscales of each kernel of a component: in weight space, as a time series, or of transformed outputs."""
+    if hasattr(component, "latent"):
+        kernels = [component.latent.kernel]
+    elif hasattr(component.posterior, "features"):
+        kernels = [term.kernel for term in component.posterior.features.terms if term.kernel is not None]
+    else:
+        return [np.array([term.lengthscale]) for term in component.posterior.prior.terms]
+    return [np.exp(kernel.theta[lengthscale_mask(kernel)]) for kernel in kernels]

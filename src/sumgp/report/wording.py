@@ -1,0 +1,158 @@
+"""Diagnostics of a fit in plain words: what was found, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumgp.report.calibration import CLEAR, FEW, counts, sentence
+from sumgp.report.fit_study import FitStudy
+from sumgp.report.scores import lengthscales, noise_sds
+
+CLEARLY = 0.05  # relative difference of scores below which nothing is said
+NARROW, NARROW_ROWS = 0.8, 15  # share of left-out measurements inside 95 % intervals, and the rows it takes to judge it
+WIDE = 0.5  # of an output's own spread
+ROUGH, FLAT = 1.0, 5.0  # lengthscale against the spacing of rows, and against their range
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One finding: ``good`` ones need no action."""
+
+    good: bool
+    finding: str
+    remedy: str = ""
+
+
+def advice(found: FitStudy) -> list[Advice]:
+    """All findings, those that ask for something first."""
+    every = [*_warned(found), *_status(found), *_law(found), *_prior(found), *_calibration(found), *_intervals(found)]
+    every += _beyond(found)
+    return sorted(every, key=lambda entry: entry.good)
+
+
+def _warned(found: FitStudy) -> Iterator[Advice]:
+    for text in found.warnings:
+        yield Advice(False, text[0].upper() + text[1:] + ".")
+
+
+def _status(found: FitStudy) -> Iterator[Advice]:
+    report = found.model.fit_report_
+    if report.status != "converged":
+        yield Advice(
+            False,
+            f"The fit ended with the status: {report.status}.",
+            "Check the units of the data, or give a kernel and noise.",
+        )
+    if found.plain_trouble:
+        yield Advice(True, f"There is no comparison without the law: {found.plain_trouble}.")
+
+
+def _law(found: FitStudy) -> Iterator[Advice]:
+    if found.violation is None:
+        return
+    worst = int(np.argmax(np.nan_to_num(found.violation.own)))
+    labels = found.model.law_.labels  # type: ignore[union-attr]
+    yield Advice(
+        True, f"The predictions keep the law: on average they miss {labels[worst]!r} by {found.violation.own[worst]:.1e}."
+    )
+    if found.plain_left_out is None:
+        return
+    ratio = _ratio(found.left_out.rmse, found.plain_left_out.rmse)
+    if ratio > 1.0 + CLEARLY:
+        yield Advice(
+            False,
+            f"Rows that were left out are predicted {ratio - 1.0:.0%} worse with the law than without it.",
+            "Check the law, its constants and their units; let it hold only up to an error (noise= of a constraint object); "
+            "or use the strategy Projected, which only moves each prediction onto the law.",
+        )
+    elif ratio < 1.0 - CLEARLY:
+        yield Advice(True, f"Rows that were left out are predicted {1.0 - ratio:.0%} better with the law than without it.")
+    elif np.isfinite(ratio):
+        yield Advice(True, "Rows that were left out are predicted about as well with the law as without it.")
+
+
+def _ratio(own: np.ndarray, other: np.ndarray) -> float:
+    """Geometric mean over outputs, so that units do not matter; NaN where nothing can be compared."""
+    both = np.isfinite(own) & np.isfinite(other) & (own > 0) & (other > 0)
+    return float(np.exp(np.mean(np.log(own[both] / other[both])))) if both.any() else float("nan")
+
+
+def _prior(found: FitStudy) -> Iterator[Advice]:
+    data = found.model.data_
+    sizes = lengthscales(found.model)
+    for i, (name, size) in enumerate(zip(data.input_names, sizes, strict=True)):
+        values = np.unique(data.x[:, i])
+        if len(values) < 4 or not np.isfinite(size):
+            continue
+        if size < ROUGH * float(np.median(np.diff(values))):
+            yield Advice(
+                False,
+                f"The lengthscale along {name} ({size:.3g}) is shorter than the distance between rows: between them the "
+                "fit knows little.",
+                "Measure more densely, or give a kernel with a longer lengthscale if you know that the outputs vary slowly "
+                f"with {name}.",
+            )
+        elif size > FLAT * float(np.ptp(values)):
+            yield Advice(True, f"Along {name} the outputs are almost straight lines: the lengthscale is {size:.3g}.")
+    inside = found.left_out.inside
+    low = [n for n, share in zip(found.outputs, inside, strict=True) if np.isfinite(share) and share < NARROW]
+    if low and len(data.x) >= NARROW_ROWS:
+        yield Advice(
+            False,
+            f"Too few left-out measurements of {', '.join(low)} lie inside their 95 % intervals ({np.nanmin(inside):.0%}): "
+            "the prior does not fit these data.",
+            "Look for outliers; try another kernel (--kernel matern52 for rougher curves); check that the law's constants "
+            "are right.",
+        )
+
+
+def _calibration(found: FitStudy) -> Iterator[Advice]:
+    """Counts of left-out measurements against those that right intervals would usually show."""
+    found_counts = counts(found.left_out)
+    if not found_counts:
+        return
+    widest = found_counts[-1]
+    few = f" With {widest.total} measurements that shows only large faults." if widest.total < FEW else ""
+    low = [c for c in found_counts if c.inside < c.usual(CLEAR)[0]]
+    if low:
+        yield Advice(
+            False,
+            f"{sentence(low[-1])}, fewer than the {low[-1].usual(CLEAR)[0]} that right intervals would hold: these "
+            "intervals are too narrow.",
+            "Average over hyperparameters (leave out --plug-in), look for outliers, or try another kernel.",
+        )
+    elif found_counts[0].inside > found_counts[0].usual(CLEAR)[1]:
+        yield Advice(True, f"{sentence(found_counts[0])}: the intervals are wider than they need be.{few}")
+    else:
+        yield Advice(True, f"{sentence(widest)}, as right intervals would have it.{few}")
+
+
+def _intervals(found: FitStudy) -> Iterator[Advice]:
+    std = np.median(found.posterior.std, axis=0)
+    spread = found.model.scaling_.y_scale
+    noise = noise_sds(found.model)
+    for name, sd, own, error in zip(found.outputs, std, spread, noise, strict=True):
+        if sd > WIDE * own:
+            reason = "the noise is large" if error > WIDE * own else "there are too few measurements for how fast it varies"
+            yield Advice(
+                False,
+                f"The intervals of {name} are wide: a standard deviation of {sd:.3g} where the data spread by {own:.3g}; "
+                f"{reason}.",
+                "Measure more rows, state the noise if you know it (--noise), or add a law that ties this output to "
+                "better known ones.",
+            )
+
+
+def _beyond(found: FitStudy) -> Iterator[Advice]:
+    data, D = found.model.data_, found.model.data_.n_inputs
+    x = found.posterior.x[:, :D]
+    outside = np.any((x < data.x[:, :D].min(axis=0)) | (x > data.x[:, :D].max(axis=0)), axis=1)
+    if outside.any():
+        yield Advice(
+            True,
+            f"{outside.mean():.0%} of the asked points lie beyond the data: there the answer returns to the mean within a "
+            "lengthscale or two, and the law still holds.",
+        )

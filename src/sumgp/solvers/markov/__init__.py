@@ -1,0 +1,34 @@
+"""Regression on one input in linear time, in state-space form."""
+
+from sumgp.solvers.markov.evidence import MarkovEvidence, evidence
+from sumgp.solvers.markov.law import LawSmooth, law_smooth
+from sumgp.solvers.markov.objective import LawRows, MarkovObjectiveEvidence, markov_terms, observed_series, state_space_prior
+from sumgp.solvers.markov.pointlaw import PointLaw, project
+from sumgp.solvers.markov.posterior import MarkovPosterior, MarkovPrior, markov_prior, predict, sample, smooth
+from sumgp.solvers.markov.series import TimeSeries, time_series, with_rows, with_times
+from sumgp.solvers.markov.state_space import MaternTerm
+
+__all__ = [
+    "LawRows",
+    "LawSmooth",
+    "MarkovEvidence",
+    "MarkovObjectiveEvidence",
+    "MarkovPosterior",
+    "MarkovPrior",
+    "MaternTerm",
+    "PointLaw",
+    "TimeSeries",
+    "evidence",
+    "law_smooth",
+    "markov_prior",
+    "markov_terms",
+    "observed_series",
+    "predict",
+    "project",
+    "sample",
+    "smooth",
+    "state_space_prior",
+    "time_series",
+    "with_rows",
+    "with_times",
+]

@@ -1,0 +1,267 @@
+"""Gaussian-process regression of several outputs over time in O(N): Matern priors as Markov chains.
+
+f(t) = mean + sum_r z_r(t), Cov z_r(t), z_r(t') = K_r(t, t') Sigma_r, mean ~ N(prior mean, mean covariance). The constant
+mean is kept out of the chain: the chain is solved for the data and for one unit constant per output, and the mean's
+posterior follows from these 1 + T columns, however wide its prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from sumgp.errors import DataError, worded
+from sumgp.numerics import Scratch, root, symmetric, transposed
+from sumgp.solvers.markov.chain import Chain, Factor, Lanes, factorise
+from sumgp.solvers.markov.chain_means import Solution, prior_paths, smoothed, smoothed_covariance, solve
+from sumgp.solvers.markov.series import TimeSeries, with_times
+from sumgp.solvers.markov.state_space import MaternTerm, StateSpace, assemble
+
+BLOCK = 4096  # new times handled at once: bounds memory
+COLUMNS = 16  # sample paths handled at once: bounds memory
+
+
+@dataclass(frozen=True)
+class MarkovPrior:
+    """sum_r K_r (x) Sigma_r plus a constant mean ~ N(mean, mean_covariance), (T,) and (T, T), the latter may be zero."""
+
+    terms: tuple[MaternTerm, ...]
+    mean: np.ndarray
+    mean_covariance: np.ndarray
+
+
+def markov_prior(
+    terms: Sequence[MaternTerm], mean: np.ndarray | None = None, mean_covariance: np.ndarray | None = None
+) -> MarkovPrior:
+    """A checked prior; without ``mean`` the prior mean is zero, without ``mean_covariance`` it is known exactly."""
+    if not terms:
+        raise DataError(worded("terms", "at least one MaternTerm", "none", "give a kernel"))
+    T = len(terms[0].covariance)
+    matrices = {f"terms[{r}].covariance": term.covariance for r, term in enumerate(terms)}
+    spread = np.zeros((T, T)) if mean_covariance is None else np.asarray(mean_covariance, dtype=float)
+    for name, matrix in {**matrices, "mean_covariance": spread}.items():
+        if np.shape(matrix) != (T, T) or not np.all(np.isfinite(matrix)):
+            raise DataError(worded(name, f"a finite ({T}, {T}) matrix", f"shape {np.shape(matrix)}", "one row per output"))
+    for r, term in enumerate(terms):
+        if not (np.isfinite(term.lengthscale) and term.lengthscale > 0):
+            raise DataError(worded(f"terms[{r}].lengthscale", "a positive number", f"{term.lengthscale}", "change it"))
+    centre = np.zeros(T) if mean is None else np.asarray(mean, dtype=float)
+    return MarkovPrior(tuple(terms), centre, spread)
+
+
+@dataclass(frozen=True)
+class MeanPosterior:
+    """Posterior of the constant mean: ``estimate`` (T,), ``covariance`` (T, T) and the chain's part in it.
+
+    ``precision`` (T, T) = 1^T C^-1 1 and ``score`` (T,) = 1^T C_total^-1 (y - prior mean) with C the covariance of the data
+    at a known mean and C_total the same with an unknown one. ``standard`` (T,) is u in estimate = prior mean + R u with
+    R R^T the prior covariance.
+    """
+
+    estimate: np.ndarray
+    covariance: np.ndarray
+    precision: np.ndarray
+    score: np.ndarray
+    standard: np.ndarray
+
+
+@dataclass(frozen=True)
+class MarkovPosterior:
+    """f given a time series: ``time_mean`` (n, T) at its distinct times, and log p(y).
+
+    ``solution`` holds 1 + T columns: the state at the estimated mean, and its change with each output's mean.
+    """
+
+    prior: MarkovPrior
+    series: TimeSeries
+    space: StateSpace
+    factor: Factor
+    solution: Solution
+    constant: MeanPosterior
+    time_mean: np.ndarray
+    log_evidence: float
+
+    @cached_property
+    def time_covariance(self) -> np.ndarray:
+        """(n, T, T) covariances at the series' distinct times; worked out when first asked for."""
+        H, collect = self.space.observe, self.factor.chain.lanes.collect
+        units = Solution(*(part[..., 1:] for part in vars(self.solution).values()))
+        response = np.eye(len(H)) + collect(smoothed(self.factor, units, H))
+        own = collect(smoothed_covariance(self.factor, H))
+        return symmetric(own + response @ self.constant.covariance @ transposed(response))
+
+    @property
+    def mean(self) -> np.ndarray:
+        """(N, T) means at the points as given, repeated times included."""
+        return self.time_mean[self.series.place]
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """(N, T, T) covariances at the points as given."""
+        return self.time_covariance[self.series.place]
+
+
+def smooth(prior: MarkovPrior, series: TimeSeries, compact: bool = True, scratch: Scratch | None = None) -> MarkovPosterior:
+    """Condition the prior on a time series; ``compact=False`` keeps the states that gradients need.
+
+    With a ``scratch`` the posterior is good until it is used again.
+    """
+    return posterior(prior, series, *factorise_series(prior, series, compact, scratch), scratch)
+
+
+def factorise_series(
+    prior: MarkovPrior, series: TimeSeries, compact: bool = True, scratch: Scratch | None = None
+) -> tuple[StateSpace, Factor]:
+    """The part of the work that does not depend on the observed values."""
+    lanes = Lanes.of(len(series.times))
+    gaps = lanes.deal(np.append(np.diff(series.times), 0.0))
+    space = assemble(prior.terms, gaps.ravel(), compact, scratch)
+    shape = (*gaps.shape, *space.stationary.shape)
+    sight = lanes.deal(series.rows @ space.observe)
+    steps = (space.transition.reshape(shape), space.noise.reshape(shape))
+    chain = Chain(lanes, *steps, space.stationary, sight)
+    return space, factorise(chain, scratch)
+
+
+def refactorise(space: StateSpace, chain: Chain, series: TimeSeries) -> Factor:
+    """The factor for other rows at the same times and with the same prior."""
+    return factorise(replace(chain, sight=chain.lanes.deal(series.rows @ space.observe)))
+
+
+def posterior(
+    prior: MarkovPrior, series: TimeSeries, space: StateSpace, factor: Factor, scratch: Scratch | None = None
+) -> MarkovPosterior:
+    """The posterior for the observed values of ``series``, given its factor."""
+    lanes, T = factor.chain.lanes, series.n_outputs
+    centre = _centre(prior, series)
+    units = [] if _known(prior) else [-series.rows]
+    columns = np.concatenate([(series.observed - series.rows @ centre)[:, :, None], *units], axis=2)
+    solution = solve(factor, lanes.deal(columns), scratch)
+    means = lanes.collect(smoothed(factor, solution, space.observe))
+    innovation = solution.innovation.reshape(-1, columns.shape[2])
+    constant, log_mean = _mean_posterior(prior, centre, innovation.T @ innovation)
+    weights = np.eye(1 + T)[: columns.shape[2]]
+    weights[1:, 0] = (constant.estimate - centre)[: columns.shape[2] - 1]
+    folded = Solution(*(_fold(part, weights) for part in (solution.predicted, solution.adjoint, solution.innovation)))
+    mean = means @ weights[:, 0] + constant.estimate
+    log_evidence = series.constant - 0.5 * factor.logdet + log_mean
+    return MarkovPosterior(prior, series, space, factor, folded, constant, mean, log_evidence)
+
+
+def _fold(columns: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """columns (..., p) @ weights (p, q), as one large matrix product."""
+    return (columns.reshape(-1, len(weights)) @ weights).reshape(*columns.shape[:-1], weights.shape[1])
+
+
+def _known(prior: MarkovPrior) -> bool:
+    """Whether the constant mean is known exactly."""
+    return not np.any(prior.mean_covariance)
+
+
+def _centre(prior: MarkovPrior, series: TimeSeries) -> np.ndarray:
+    """(T,) numbers to subtract from the data so that large offsets cost no digits."""
+    measured = ~np.isnan(series.values)
+    if _known(prior):
+        return prior.mean
+    average = np.where(measured, series.values, 0.0).sum(axis=0) / np.maximum(measured.sum(axis=0), 1)
+    return np.where(measured.any(axis=0), average, prior.mean)
+
+
+def _mean_posterior(prior: MarkovPrior, centre: np.ndarray, quadratic: np.ndarray) -> tuple[MeanPosterior, float]:
+    """Posterior of the mean and -1/2 (y - mean)^T C^-1 (y - mean) - log-determinant, the mean integrated out.
+
+    ``quadratic`` is Y^T C^-1 Y for the columns Y = [y - centre, -1_1 ... -1_T]. With mean = prior mean + R u, u ~ N(0, I),
+    the exponent is quadratic in u; it is evaluated at its minimum, where no large numbers are left to cancel.
+    """
+    T = len(centre)
+    if _known(prior):
+        nothing = np.zeros((T, T))
+        return MeanPosterior(prior.mean, nothing, nothing, np.zeros(T), np.zeros(T)), -0.5 * float(quadratic[0, 0])
+    linear, precision = quadratic[1:, 0], quadratic[1:, 1:]
+    half = root(prior.mean_covariance[None])[0].T
+    offset = prior.mean - centre
+    inner = np.eye(T) + half.T @ precision @ half
+    u = -np.linalg.solve(inner, half.T @ (linear + precision @ offset))
+    shift = offset + half @ u
+    covariance = symmetric(half @ np.linalg.solve(inner, half.T))
+    exponent = quadratic[0, 0] + 2.0 * linear @ shift + shift @ precision @ shift + u @ u
+    value = -0.5 * float(exponent) - 0.5 * float(np.linalg.slogdet(inner)[1])
+    return MeanPosterior(centre + shift, covariance, precision, -(linear + precision @ shift), u), value
+
+
+def predict(posterior: MarkovPosterior, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means (m, T) and covariances (m, T, T) at any times (m,): before, between, at and after those of the data.
+
+    Each new time needs only the filtered state at the data's last time before it and the adjoint at the next one, so
+    the cost is O(m log N) and the answer does not depend on which other times are asked for.
+    """
+    times = np.asarray(times, dtype=float)
+    parts = [_predict_block(posterior, times[i : i + BLOCK]) for i in range(0, max(len(times), 1), BLOCK)]
+    return np.concatenate([mean for mean, _ in parts]), np.concatenate([covariance for _, covariance in parts])
+
+
+def _predict_block(posterior: MarkovPosterior, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    known, H, compact = posterior.series.times, posterior.space.observe, posterior.space.compact
+    last = np.searchsorted(known, times, side="right") - 1
+    state, covariance = _filtered(posterior, last)
+    before = assemble(posterior.prior.terms, np.where(last >= 0, times - known[np.maximum(last, 0)], 0.0), compact)
+    state = before.transition @ state
+    covariance = before.transition @ covariance @ transposed(before.transition) + before.noise
+    following = np.minimum(last + 1, len(known) - 1)
+    after = assemble(posterior.prior.terms, np.where(last + 1 < len(known), known[following] - times, 0.0), compact)
+    column, information = _adjoints(posterior, last + 1)
+    carried = transposed(after.transition)
+    cross = H @ covariance
+    means = H @ (state + covariance @ (carried @ column))
+    own = cross @ H.T - cross @ (carried @ information @ after.transition) @ transposed(cross)
+    response = np.eye(len(H)) + means[:, :, 1:]
+    spread = response @ posterior.constant.covariance @ transposed(response)
+    return means[:, :, 0] + posterior.constant.estimate, symmetric(own + spread)
+
+
+def _filtered(posterior: MarkovPosterior, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean columns and covariance of the state at time ``index`` given all up to it; index -1 is the prior."""
+    factor, solution = posterior.factor, posterior.solution
+    j, s = np.divmod(np.maximum(index, 0), factor.chain.lanes.steps)
+    update = transposed(factor.update[s, j])
+    state = solution.predicted[s, j] + update @ solution.innovation[s, j]
+    kept, added = np.eye(len(factor.chain.initial)) - update @ factor.sight[s, j], update @ factor.innovate[s, j]
+    covariance = kept @ factor.predicted[s, j] @ transposed(kept) + added @ transposed(added)
+    state[index < 0] = 0.0
+    covariance[index < 0] = factor.chain.initial
+    return state, covariance
+
+
+def _adjoints(posterior: MarkovPosterior, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """lambda and Lambda at time ``index``; zero beyond the last time."""
+    lanes = posterior.factor.chain.lanes
+    j, s = np.divmod(np.minimum(index, lanes.n - 1), lanes.steps)
+    inside = (index < lanes.n)[:, None, None]
+    return posterior.solution.adjoint[s, j] * inside, posterior.factor.adjoint[s, j] * inside
+
+
+def sample(posterior: MarkovPosterior, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    """(n_samples, m, T) joint draws of f at the times (m,), in O((N + m) n_samples).
+
+    A draw of the prior is moved by what the data say of its error (Matheron's rule): x + E[x | observed - seen of x].
+    """
+    prior, times = posterior.prior, np.asarray(times, dtype=float)
+    series, new = with_times(posterior.series, times)
+    space, factor = factorise_series(prior, series)
+    lanes, constant = factor.chain.lanes, posterior.constant
+    half = root(constant.covariance[None])[0].T
+    result = np.empty((n_samples, len(times), series.n_outputs))
+    for start in range(0, n_samples, COLUMNS):
+        count = min(COLUMNS, n_samples - start)
+        mean = constant.estimate[:, None] + half @ rng.standard_normal((len(half), count))
+        path = prior_paths(factor.chain, count, rng)
+        seen = factor.chain.sight @ path + rng.standard_normal((*factor.chain.sight.shape[:3], count))
+        error = lanes.deal(series.observed[:, :, None] - series.rows @ mean) - seen
+        correction = solve(factor, error)
+        moved = space.observe @ path + smoothed(factor, correction, space.observe)
+        values = lanes.collect(moved)[new] + mean
+        result[start : start + count] = values.transpose(2, 0, 1)
+    return result

@@ -1,0 +1,182 @@
+"""State-space form of Matern kernels: what happens to (f, f', f'') over one time step.
+
+Time is measured in units of lengthscale / sqrt(2 nu) and the k-th derivative in the matching unit, so that the
+stationary process is the same for every lengthscale and only the dimensionless step tau carries it. The state z obeys
+dz = drift z dtau + dw with diffusion Cov(dw) = diffusion dtau, hence z(tau) = Phi(tau) z(0) + N(0, Q(tau)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import factorial
+
+import numpy as np
+from scipy.special import gammainc
+
+from sumgp.errors import DataError, worded
+from sumgp.numerics import Fresh, Scratch
+
+
+@dataclass(frozen=True)
+class Matern:
+    """Constants of the unit-variance Matern process with d = nu + 1/2 states.
+
+    ``drift`` and ``diffusion`` (d, d) define dz above, ``stationary`` (d, d) is the covariance of z at any one time,
+    ``powers`` (d, d, d) holds (drift + I)^k / k!, which ends at k = d - 1 because drift + I is nilpotent.
+    """
+
+    nu: float
+    drift: np.ndarray
+    diffusion: np.ndarray
+    stationary: np.ndarray
+    powers: np.ndarray
+
+    @property
+    def n_states(self) -> int:
+        """Number of states d."""
+        return len(self.drift)
+
+    def steps(self, gaps: np.ndarray, lengthscale: float) -> np.ndarray:
+        """(n,) dimensionless steps tau = sqrt(2 nu) gap / lengthscale, capped where exp(-tau) is zero anyway."""
+        return np.minimum(np.sqrt(2.0 * self.nu) * (gaps / lengthscale), 1e3)
+
+    def transition(self, tau: np.ndarray) -> np.ndarray:
+        """(n, d, d) matrices Phi(tau) = exp(drift tau) = exp(-tau) sum_k (drift + I)^k tau^k / k!."""
+        monomials = tau[:, None] ** np.arange(self.n_states) * np.exp(-tau)[:, None]
+        return (monomials @ self.powers.reshape(self.n_states, -1)).reshape(-1, *self.drift.shape)
+
+    def process_noise(self, tau: np.ndarray) -> np.ndarray:
+        """(n, d, d) covariances Q(tau) = int_0^tau v(s) v(s)^T ds with v = Phi(s) times the root of the diffusion.
+
+        Every entry is a combination of int_0^tau s^n e^(-2s) ds whose lowest power leads for small tau, so it keeps its
+        relative accuracy down to the smallest step, where stationary - Phi stationary Phi^T would cancel.
+        """
+        impulse = self.powers[:, :, -1] * np.sqrt(self.diffusion[-1, -1])
+        weights = np.zeros((2 * self.n_states - 1, *self.drift.shape))
+        for a in range(self.n_states):
+            for b in range(self.n_states):
+                weights[a + b] += np.outer(impulse[a], impulse[b])
+        moments = _exponential_moments(tau, len(weights))
+        return (moments @ weights.reshape(len(weights), -1)).reshape(-1, *self.drift.shape)
+
+
+def _exponential_moments(tau: np.ndarray, count: int) -> np.ndarray:
+    """(n, count) integrals int_0^tau s^k exp(-2 s) ds = k! / 2^(k+1) P(k + 1, 2 tau), each relatively accurate.
+
+    The regularised gamma function is taken once and continued downwards by P(k, x) = P(k + 1, x) + x^k e^(-x) / k!,
+    where nothing cancels.
+    """
+    doubled = 2.0 * tau
+    result = np.empty((len(tau), count))
+    regularised = gammainc(float(count), doubled)
+    for k in range(count - 1, -1, -1):
+        result[:, k] = factorial(k) / 2.0 ** (k + 1) * regularised
+        regularised = regularised + doubled**k * np.exp(-doubled) / factorial(k)
+    return result
+
+
+@cache
+def matern(nu: float) -> Matern:
+    """The Matern process of smoothness 1/2, 3/2 or 5/2, once or twice differentiable for the latter two."""
+    if nu not in (0.5, 1.5, 2.5):
+        raise DataError(worded("nu", "0.5, 1.5 or 2.5", f"{nu!r}", "only these have a finite state used here"))
+    d = int(nu + 0.5)
+    drift = np.eye(d, k=1)
+    drift[-1] = [[-1.0], [-1.0, -2.0], [-1.0, -3.0, -3.0]][d - 1]
+    diffusion = np.zeros((d, d))
+    diffusion[-1, -1] = [2.0, 4.0, 16.0 / 3.0][d - 1]
+    stationary = [np.eye(1), np.eye(2), np.array([[1.0, 0.0, -1.0 / 3.0], [0.0, 1.0 / 3.0, 0.0], [-1.0 / 3.0, 0.0, 1.0]])]
+    powers = [np.linalg.matrix_power(drift + np.eye(d), k) / factorial(k) for k in range(d)]
+    return Matern(nu, drift, diffusion, stationary[d - 1], np.array(powers))
+
+
+@dataclass(frozen=True)
+class MaternTerm:
+    """One separable part K(t, t') (x) covariance of the prior, K a unit-variance Matern kernel.
+
+    A constant factor of the kernel belongs into ``covariance`` (T, T), which may be singular.
+    """
+
+    nu: float
+    lengthscale: float
+    covariance: np.ndarray
+
+
+@dataclass(frozen=True)
+class StateSpace:
+    """The sum of several terms as one process: f = observe x, x_{i+1} = transition_i x_i + N(0, noise_i).
+
+    ``transition``, ``noise`` (n, D, D); ``stationary`` (D, D); ``observe`` (T, D); ``slices`` gives each term's states,
+    ordered derivative first, output second; ``compact`` says whether states were saved where a covariance is singular.
+    """
+
+    transition: np.ndarray
+    noise: np.ndarray
+    stationary: np.ndarray
+    observe: np.ndarray
+    slices: tuple[slice, ...]
+    compact: bool
+
+
+def assemble(
+    terms: Sequence[MaternTerm], gaps: np.ndarray, compact: bool = False, scratch: Scratch | None = None
+) -> StateSpace:
+    """The state space of sum_r K_r (x) Sigma_r for the time differences ``gaps`` (n,).
+
+    Each term has d_r T states with Q = Q_r(tau) (x) Sigma_r. ``compact`` spends only d_r rank(Sigma_r) states, which
+    gives the same distribution of f but no derivative in the directions that Sigma_r lacks.
+    """
+    bases, cores = zip(*(_split(term.covariance, compact) for term in terms), strict=True)
+    sizes = [matern(term.nu).n_states * len(core) for term, core in zip(terms, cores, strict=True)]
+    stops = np.cumsum(sizes)
+    slices = tuple(slice(int(stop - size), int(stop)) for stop, size in zip(stops, sizes, strict=True))
+    total = sum(sizes)
+    transitions, noises = [], []
+    stationary, observe = np.zeros((total, total)), np.zeros((len(terms[0].covariance), total))
+    for term, basis, core, part in zip(terms, bases, cores, slices, strict=True):
+        process = matern(term.nu)
+        tau = process.steps(gaps, term.lengthscale)
+        transitions.append((process.transition(tau), np.eye(len(core))))
+        noises.append((process.process_noise(tau), core))
+        stationary[part, part] = np.kron(process.stationary, core)
+        observe[:, part.start : part.start + len(core)] = basis
+    scratch, shape = scratch or Fresh(), (len(gaps), total, total)
+    transition = _block_diagonal(transitions, slices, scratch.empty("transition", shape))
+    noise = _block_diagonal(noises, slices, scratch.empty("noise", shape))
+    return StateSpace(transition, noise, stationary, observe, slices, compact)
+
+
+def _block_diagonal(
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]], slices: Sequence[slice], result: np.ndarray
+) -> np.ndarray:
+    """``result`` (n, D, D) filled with one block a pair: the Kronecker products of (n, d, d) with one (q, q)."""
+    if len(pairs) > 1:
+        result[:] = 0.0
+    for (left, right), part in zip(pairs, slices, strict=True):
+        n, d, q = len(left), left.shape[1], len(right)
+        # One large matrix product: each entry of the left matrix times its unit matrix's Kronecker product.
+        units = np.eye(d * d).reshape(d * d, d, d)
+        spread = np.array([np.kron(unit, right).ravel() for unit in units])
+        flat = left.reshape(n, d * d)
+        if len(pairs) == 1:
+            np.matmul(flat, spread, out=result.reshape(n, len(spread[0])))
+        else:
+            result[:, part, part] = (flat @ spread).reshape(n, d * q, d * q)
+    return result
+
+
+def _split(covariance: np.ndarray, compact: bool) -> tuple[np.ndarray, np.ndarray]:
+    """B (T, q) and a core (q, q) with covariance = B core B^T, q its rank; B = I if it is full or not to be reduced.
+
+    The rank is that of the correlations: outputs in small units count as much as others.
+    """
+    T = len(covariance)
+    scale = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+    inverse = np.divide(1.0, scale, out=np.zeros(T), where=scale > 0)
+    values, vectors = np.linalg.eigh(covariance * np.outer(inverse, inverse))
+    kept = values > 4.0 * T * np.finfo(float).eps
+    if not compact or kept.all() or not kept.any():
+        return np.eye(T), covariance
+    return scale[:, None] * vectors[:, kept], np.diag(values[kept])

@@ -1,0 +1,217 @@
+"""Fits on one input in linear time: the same strategies, on a state-space form of the prior."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sumgp.errors import SumGPWarning
+from sumgp.hyperparameters import Objective, maximise
+from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, independent_rows, linear_rows, project, set_up_law, unit_free_rows
+from sumgp.priors import MultitaskPrior, TaskLaw
+from sumgp.solvers.markov import (
+    LawRows,
+    MarkovObjectiveEvidence,
+    MarkovPosterior,
+    PointLaw,
+    law_smooth,
+    observed_series,
+    predict,
+    sample,
+    smooth,
+    state_space_prior,
+    with_rows,
+    with_times,
+)
+from sumgp.strategies.interface import Fitted
+from sumgp.strategies.point_posterior import Unprojected, local_posteriors
+from sumgp.strategies.problem import FitProblem, kernel_name
+from sumgp.strategies.weight_component import moving_metric
+
+TUNED_ON = 8000  # values in the rows used to fit hyperparameters; more would only repeat what they say
+FEWEST_TUNED = 1000  # of those rows
+
+
+@dataclass(frozen=True)
+class TaskMean:
+    """Mean D^T S(x) that a law on the task covariance gives."""
+
+    right_sides: RightSides
+    D: np.ndarray  # (R, T)
+
+    def __call__(self, x_law: np.ndarray) -> np.ndarray:
+        """(n, T) unit-free means at law inputs in the user's units."""
+        return self.right_sides(x_law) @ self.D
+
+
+@dataclass(frozen=True)
+class MarkovComponent:
+    """f given a time series and, where there is one, a law at all its times; unit-free."""
+
+    free: MarkovPosterior  # given the data alone: the metric in which points are moved onto the law
+    posterior: MarkovPosterior  # given the law's last linearisation too
+    theta: np.ndarray
+    noise: np.ndarray
+    n_outputs: int
+    law: UnitFreeLaw | None = None
+    offset: TaskMean | None = None
+    exact: bool = False  # a linear law at every time: asked points are moved in the covariance that it has left
+
+    @property
+    def n_columns(self) -> int:
+        """Outputs and the law's own columns."""
+        return self.free.series.n_outputs
+
+    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (n, C) and covariance (n, C, C) at each point."""
+        local = local_posteriors([self], x, x_law)[0]
+        return local.mean, local.covariance
+
+    def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
+        """Each point on its own, before it is moved onto the law."""
+        mean, covariance = predict(self.posterior, x[:, 0])
+        if self.offset is not None:
+            mean = mean + self.offset(x_law)
+        if self.law is None:
+            return Unprojected(mean, covariance)
+        return Unprojected(mean, covariance, *self._metric(x, covariance))
+
+    def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, C) joint draws, each on the law."""
+        draws = sample(self.posterior, x[:, 0], count, generator)
+        if self.offset is not None:
+            draws = draws + self.offset(x_law)
+        if self.law is None:
+            return draws
+        metric, _ = self._metric(x, predict(self.posterior, x[:, 0])[1])
+        return np.stack([project(self.law, draw, metric, x_law).points for draw in draws])
+
+    def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+        """(nC, nC) covariance, column by column: how all means move when one more value is seen."""
+        n, C = len(x), self.n_columns
+        result = np.zeros((n * C, n * C))
+        series, places = with_times(self.posterior.series, x[:, 0])
+        base = smooth(self.posterior.prior, series)
+        for i in range(n):
+            for c in range(C):
+                J = np.zeros((len(series.times), 1, C))
+                J[places[i], 0, c] = 1.0
+                variance = float(base.time_covariance[places[i], c, c])
+                if variance <= 0:
+                    continue
+                # Observing f_ic = m_ic + sd with unit-sized noise moves every mean by cov / (2 variance) * sd.
+                target = np.zeros((len(series.times), 1))
+                target[places[i]] = base.time_mean[places[i], c] + np.sqrt(variance)
+                moved = smooth(self.posterior.prior, with_rows(series, J, target, np.full_like(target, variance)))
+                column = (moved.time_mean - base.time_mean)[places] * 2.0 * np.sqrt(variance)
+                result[:, i * C + c] = column.ravel()
+        result = 0.5 * (result + result.T)
+        if self.law is None:
+            return result
+        mean, covariance = predict(self.posterior, x[:, 0])
+        A = project(self.law, mean, self._metric(x, covariance)[0], x_law).projectors
+        half = np.einsum("ncd,ndk->nck", A, result.reshape(n, C, n * C)).reshape(n * C, n, C)
+        return np.einsum("knd,ncd->knc", half, A).reshape(n * C, n * C)
+
+    def _metric(self, x: np.ndarray, conditioned: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(n, C, C) in which points are moved, and variances (n, C) given the data alone."""
+        assert self.law is not None
+        _, local = predict(self.free, x[:, 0])
+        unknown = slice(self.n_outputs, self.n_outputs + len(self.law.law.unknowns))
+        return moving_metric(local, conditioned, self.exact, unknown), np.einsum("ncc->nc", local)
+
+
+def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
+    """Fit by the state-space form.
+
+    ``mode``: "unconstrained", "projected", "law" (at every time, hyperparameters tuned by the data), and for linear laws
+    "tasks" (on the task covariance) and "joint" (at every time, hyperparameters tuned by the data given the law).
+    """
+    task_law, right_sides, setup = None, None, None
+    unknown, soft = np.zeros(0), np.zeros(0)
+    if mode == "tasks":
+        task_law, right_sides = _task_law(problem)
+    elif mode in ("law", "joint", "projected"):
+        assert problem.law is not None
+        setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
+        unknown, soft = setup.unknown, setup.law.soft_variances
+    shape = "task" if mode in ("unconstrained", "tasks", "joint") else "identity"
+    prior = problem.priors(shape, law=task_law, unknown=unknown, soft=soft)[0]
+    law_rows = None
+    if mode == "joint":
+        assert setup is not None
+        law_rows = LawRows(*linear_rows(setup, problem.data))
+    theta, report = _hyperparameters(problem, prior, law_rows)
+    problem.progress("smoothing")
+    series = observed_series(prior, theta, problem.x, problem.y)
+    states = state_space_prior(prior, theta)
+    free = smooth(states, series)
+    last, status, steps = free, report["hyperparameter_status"], 0
+    if mode in ("law", "joint"):
+        assert setup is not None
+        rows = series.first
+        law = PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[rows])
+        solved = law_smooth(states, series, law)
+        last, status, steps = solved.linearised, solved.status, solved.steps
+        if status not in ("converged",):
+            warnings.warn(
+                f"the law was imposed with status: {status}; check the law against the data", SumGPWarning, stacklevel=3
+            )
+    offset = None
+    if right_sides is not None:
+        offset = TaskMean(right_sides, prior.conditioned(prior.Sigmas(theta)[0]).D)  # type: ignore[union-attr]
+    noise = prior.noise.typical(theta[prior.noise_slice])
+    if mode == "tasks" and not np.any(problem.law.noise > 0):  # type: ignore[union-attr]
+        # The task covariance holds the law already; the projection removes what round-off adds where data contradict it.
+        setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)  # type: ignore[arg-type]
+    law_used = setup.law if setup is not None else None
+    component = MarkovComponent(free, last, theta, noise, prior.n_outputs, law_used, offset, mode == "joint")
+    report |= {"status": status, "law_steps": steps, "solver": "Markov", "uncertainty": "plug-in (Markov solver)"}
+    return Fitted((component,), np.ones(1), law_used, report)
+
+
+def _task_law(problem: FitProblem) -> tuple[TaskLaw, RightSides]:
+    law = problem.law
+    assert isinstance(law, SumLaw)
+    F, noise, keep = independent_rows(law, problem.data, problem.scaling)
+    unit_F, size, shift = unit_free_rows(F, problem.scaling)
+    right_sides = RightSides(law, tuple(keep), shift, size)
+    return TaskLaw(unit_F, noise / size, right_sides(problem.data.x)), right_sides
+
+
+def _hyperparameters(
+    problem: FitProblem, prior: MultitaskPrior, law_rows: LawRows | None = None
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Maximum a posteriori theta, on a stretch of consecutive rows from the middle where there are very many."""
+    x, y = problem.x, problem.y
+    order = np.argsort(x[:, 0], kind="stable")
+    rows = order
+    wanted = max(FEWEST_TUNED, TUNED_ON // problem.n_outputs)
+    if len(x) > wanted:
+        start = (len(x) - wanted) // 2
+        rows = np.sort(order[start : start + wanted])
+    local = prior
+    if len(rows) < len(x):
+        law, known = prior.law, prior.noise.known
+        local = replace(
+            prior,
+            law=None if law is None else replace(law, totals=law.totals[rows]),
+            noise=prior.noise if known is None else replace(prior.noise, known=known[rows]),
+        )
+    problem.progress(f"hyperparameters: {kernel_name(prior)} on {len(rows)} rows")
+    if law_rows is not None:
+        law_rows = LawRows(law_rows.rows[rows], law_rows.totals[rows])
+    objective = Objective(local, MarkovObjectiveEvidence(local, x[rows], y[rows], law_rows))
+    best = maximise(objective, restarts=1, random_state=problem.random_state, max_steps=100)
+    return best.theta, {
+        "kernel": kernel_name(prior),
+        "theta": best.theta,
+        "log_evidence": objective.evidence(best.theta)[0],
+        "log_posterior": -best.value,
+        "hyperparameter_status": best.status,
+        "restarts": len(best.attempts),
+        "tuned_on": len(rows),
+    }

@@ -1,0 +1,68 @@
+"""Figures made from records alone: error against the paper in every cell, and calibration of the intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from sumgp.metrics import CalibrationCurve, plot_calibration
+from sumgp_studies.experiments import order
+from sumgp_studies.report.style import Theme
+from sumgp_studies.report.summary import Comparison
+
+MARKERS = "osD^vPX<"
+
+
+def _look(method: str, theme: Theme) -> dict[str, Any]:
+    """Marker and colour of a method, the same in every figure; hollow where its setting is not the default."""
+    place = order(method)[0] - order("linearized")[0]
+    hollow = "none" if " (" in method else "full"
+    colour = theme.cycle[place % len(theme.cycle)]
+    return {"marker": MARKERS[place % len(MARKERS)], "color": colour, "fillstyle": hollow}
+
+
+def draw_ratios(comparisons: Sequence[Comparison], theme: Theme) -> Figure:
+    """One row a cell, one mark a method: own RMSE over the paper's, on a logarithmic axis; left of 1 is better."""
+    longest_first = sorted(comparisons, key=lambda entry: -len(entry.ratios))
+    cells = list(dict.fromkeys((experiment, cell) for entry in longest_first for experiment, cell, _ in entry.ratios))
+    figure = Figure(figsize=(6.8, 0.23 * len(cells) + 1.6), layout="constrained")
+    axes = figure.subplots()
+    axes.axvline(1.0, color=theme.faint, linewidth=1.0, linestyle="--")
+    for number, entry in enumerate(comparisons):
+        # Marks of one cell are set a little apart, so that equal results do not hide each other.
+        apart = 0.5 * (number / max(1, len(comparisons) - 1) - 0.5)
+        rows = [cells.index((experiment, cell)) + apart for experiment, cell, _ in entry.ratios]
+        ratios = [ratio for _, _, ratio in entry.ratios]
+        axes.plot(ratios, rows, linestyle="", markersize=4.5, label=entry.method, **_look(entry.method, theme))
+    axes.set_xscale("log")
+    ticks = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])
+    low, high = axes.get_xlim()
+    shown = ticks[(ticks >= low) & (ticks <= high)]
+    axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
+    axes.minorticks_off()
+    axes.set_yticks(range(len(cells)), [f"{experiment.replace('_', ' ')}: {cell.label()}" for experiment, cell in cells])
+    axes.set_ylim(len(cells) - 0.3, -0.7)
+    axes.set(xlabel="own / published RMSE (below 1 is better)")
+    axes.grid(axis="y", color=theme.faint, alpha=0.2, linewidth=0.6)
+    figure.legend(loc="outside upper left", ncols=2)
+    return figure
+
+
+def draw_calibration(curves: Mapping[str, Mapping[float, float]], theme: Theme) -> Figure:
+    """Stated against observed coverage of each method, averaged over all data sets."""
+    figure = Figure(figsize=(5.0, 4.6 + 0.1 * len(curves)), layout="constrained")
+    axes = figure.subplots()
+    named = {
+        name: CalibrationCurve(np.array(list(by)), np.array(list(by.values())), 0) for name, by in curves.items()
+    }  # fmt: skip
+    plot_calibration(named, axes)
+    for line in axes.get_lines()[1:]:
+        line.set(**_look(str(line.get_label()), theme))
+    legend = axes.get_legend()
+    if legend is not None:
+        legend.remove()
+    figure.legend(loc="outside lower center", ncols=2)
+    return figure

@@ -1,0 +1,53 @@
+"""How figures of the plotting library look in each theme, and figures as SVG text that is the same on every run."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib as mpl
+from cycler import cycler
+from matplotlib.figure import Figure
+
+from sumgp.report import DARK, LIGHT, Theme
+
+
+@contextmanager
+def drawing_with(theme: Theme) -> Iterator[None]:
+    """Matplotlib settings of a theme, put back afterwards."""
+    settings: dict[Any, Any] = {
+        "figure.facecolor": theme.panel,
+        "axes.facecolor": theme.panel,
+        "axes.edgecolor": theme.faint,
+        "axes.labelcolor": theme.ink,
+        "axes.titlecolor": theme.ink,
+        "axes.titlesize": 10.5,
+        "axes.titleweight": "bold",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.prop_cycle": cycler(color=theme.cycle),
+        "xtick.color": theme.ink,
+        "ytick.color": theme.ink,
+        "text.color": theme.ink,
+        "legend.frameon": False,
+        "legend.fontsize": 8.5,
+        "font.size": 9.0,
+        "lines.linewidth": 1.5,
+        "svg.hashsalt": "sumgp",  # without it the ids in the file differ from run to run
+    }
+    with mpl.rc_context(settings):
+        yield
+
+
+def as_svg(draw: Callable[[Theme], Figure], theme: Theme) -> bytes:
+    """The drawn figure as SVG."""
+    with drawing_with(theme):
+        figure = draw(theme)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+__all__ = ["DARK", "LIGHT", "Theme", "as_svg", "drawing_with"]

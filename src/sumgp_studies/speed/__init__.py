@@ -1,0 +1,23 @@
+"""Measurements of speed: CPU times side by side in one run, with the limit that LAPACK sets."""
+
+from sumgp_studies.speed.evidence import KRONECKER_SIZES, QUICK_SIZES, dense_section, fit_section, kronecker_section
+from sumgp_studies.speed.fits import many_section, oscillator_section
+from sumgp_studies.speed.page import write_results
+from sumgp_studies.speed.series import long_section, markov_section
+from sumgp_studies.speed.timing import Bar, Section, cpu_seconds
+
+__all__ = [
+    "KRONECKER_SIZES",
+    "QUICK_SIZES",
+    "Bar",
+    "Section",
+    "cpu_seconds",
+    "dense_section",
+    "fit_section",
+    "kronecker_section",
+    "long_section",
+    "many_section",
+    "markov_section",
+    "oscillator_section",
+    "write_results",
+]

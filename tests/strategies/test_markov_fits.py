@@ -1,0 +1,241 @@
+"""Markov() gives what Dense() gives, for every strategy; linear laws against regression written out in full."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, Matern
+from support.dense_markov import dense_posterior
+
+import sumgp
+from sumgp import ConstrainedGP, Dense, LinearConstraint, Markov, SumConstraint, SumGPWarning, Term, Unknown
+from sumgp.errors import DataError
+from sumgp.estimator import LONG_SERIES
+from sumgp.hyperparameters.optimise import MapEstimate
+from sumgp.paper_method import Transformed
+from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
+from sumgp.strategies import markov_fits as time_series
+
+# The law's own grid of 20 steps lies on these times as long as the lengthscale is above 1.5: both solvers then impose
+# the law at the same points.
+T = np.linspace(0.0, 6.0, 41)
+ASKED = np.array([-0.3, 0.2, 1.1, 1.15, 2.9, 5.2, 6.3])
+
+
+def varying(x: np.ndarray) -> np.ndarray:
+    return np.column_stack([1.0 + 0.3 * x[:, 0], np.ones(len(x))])[:, None, :]
+
+
+def waves(t: np.ndarray) -> np.ndarray:
+    return np.column_stack([np.sin(t), 1.0 - np.sin(t)])
+
+
+def circle(t: np.ndarray) -> np.ndarray:
+    return np.column_stack([np.cos(0.7 * t), np.sin(0.7 * t)])
+
+
+@dataclass(frozen=True)
+class Case:
+    """A law, curves that obey it, a strategy; how far means may differ, in sds, and sds, relatively."""
+
+    law: Any
+    curves: Callable[[np.ndarray], np.ndarray]
+    strategy: Any
+    share: float
+
+
+# Exact up to round-off where no law is linearised. The dense law solve keeps a law variance of 1e-6 relative to the
+# posterior's and drops tiny weights.
+CASES = {
+    "unconstrained": Case(None, waves, Unconstrained(), 1e-8),
+    "constant F": Case(LinearConstraint([1.0, 1.0], 1.0), waves, Conditioned(), 1e-8),
+    "S(x)": Case(
+        LinearConstraint([1.0, 1.0], lambda x: 1.0 + x[:, 0]), lambda t: waves(t) + [0, 1] * t[:, None], Conditioned(), 1e-8
+    ),
+    "projected": Case("p**2 + q**2 = 1", circle, Projected(), 1e-7),
+    "F(x)": Case(
+        LinearConstraint(varying, 1.0),
+        lambda t: np.column_stack([np.sin(t), 1 - (1 + 0.3 * t) * np.sin(t)]),
+        Conditioned(),
+        1e-3,
+    ),
+    "unknown total": Case(SumConstraint([Term("p", 1.0), Term("q", 1.0)], Unknown()), waves, Conditioned(), 1e-3),
+    "linearised circle": Case("p**2 + q**2 = 1", circle, Linearized(taper=None), 1e-3),
+    "linearised line": Case(LinearConstraint([1.0, 1.0], 1.0), waves, Linearized(taper=None), 1e-3),
+}
+
+
+def noisy(case: Case, times: np.ndarray = T, seed: int = 0) -> np.ndarray:
+    """Measurements with a fifth of the entries missing."""
+    rng = np.random.default_rng(seed)
+    Y = case.curves(times) + 0.05 * rng.standard_normal((len(times), 2))
+    Y[rng.random(Y.shape) < 0.2] = np.nan
+    return Y
+
+
+def fitted(case: Case, times: np.ndarray, Y: np.ndarray, solver: Any) -> ConstrainedGP:
+    choices = {"outputs": ["p", "q"], "kernel": Matern(nu=2.5), "uncertainty": "plug-in"}
+    return ConstrainedGP(case.law, strategy=case.strategy, solver=solver, **choices).fit(times, Y)
+
+
+def pair(name: str, monkeypatch: pytest.MonkeyPatch, times: np.ndarray = T) -> tuple[ConstrainedGP, ConstrainedGP]:
+    """Both fits, the second at the first's hyperparameters."""
+    case = CASES[name]
+    Y = noisy(case, times)
+    dense = fitted(case, times, Y, Dense())
+    theta = dense.fitted_.components[0].theta
+    monkeypatch.setattr(
+        time_series, "maximise", lambda objective, **_: MapEstimate(theta, objective(theta)[0], "converged", ())
+    )
+    return dense, fitted(case, times, Y, Markov())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_markov_equals_dense(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Means and sds at the data and between them, to the share of an sd that the case states."""
+    dense, markov = pair(name, monkeypatch)
+    assert markov.fit_report_["solver"] == "Markov"
+    for x in (T, ASKED):
+        expected, found = dense.posterior(x), markov.posterior(x)
+        assert np.max(np.abs(found.mean - expected.mean) / expected.std) < CASES[name].share
+        assert np.max(np.abs(found.std / expected.std - 1.0)) < CASES[name].share
+    if CASES[name].law is not None:
+        assert np.max(np.abs(markov.posterior(ASKED).residual())) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["unconstrained", "constant F", "F(x)", "unknown total", "projected", "linearised circle"])
+def test_the_same_hyperparameters_are_found(name: str) -> None:
+    """Nothing handed over: both search on their own and stop within the search's own tolerance of one maximum."""
+    case = CASES[name]
+    Y = noisy(case)
+    dense, markov = fitted(case, T, Y, Dense()), fitted(case, T, Y, Markov())
+    assert markov.fit_report_.log_evidence == pytest.approx(dense.fit_report_.log_evidence, abs=1e-3)
+    share = max(case.share, 1e-3)
+    assert np.max(np.abs(markov.predict(ASKED) - dense.predict(ASKED)) / dense.posterior(ASKED).std) < share
+
+
+@pytest.mark.parametrize("name", ["unconstrained", "constant F", "linearised circle"])
+def test_repeated_and_unordered_times(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = np.concatenate([T, T[5:8], T[:2]])[np.random.default_rng(1).permutation(len(T) + 5)]
+    dense, markov = pair(name, monkeypatch, times)
+    expected, found = dense.posterior(ASKED), markov.posterior(ASKED)
+    assert np.max(np.abs(found.mean - expected.mean) / expected.std) < CASES[name].share
+    assert np.max(np.abs(found.std / expected.std - 1.0)) < CASES[name].share
+
+
+@pytest.mark.parametrize("name", ["unconstrained", "constant F", "projected", "linearised circle"])
+def test_joint_covariance(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dense, markov = pair(name, monkeypatch)
+    expected, found = dense.posterior(ASKED).covariance(), markov.posterior(ASKED).covariance()
+    sd = np.sqrt(np.diagonal(expected))
+    tolerance = max(1e-6, CASES[name].share)
+    np.testing.assert_allclose(found / np.outer(sd, sd), expected / np.outer(sd, sd), rtol=0, atol=2 * tolerance)
+    np.testing.assert_allclose(np.sqrt(np.diagonal(found)), markov.posterior(ASKED).std.ravel(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["unconstrained", "constant F", "F(x)", "linearised circle"])
+def test_samples_lie_on_the_law_and_spread_as_the_covariance_says(name: str) -> None:
+    case = CASES[name]
+    gp = fitted(case, T, noisy(case), Markov())
+    posterior = gp.posterior(ASKED)
+    draws = posterior.sample(2000, random_state=3)
+    assert draws.shape == (2000, len(ASKED), 2)
+    if gp.law_ is not None:
+        residual = [np.max(np.abs(gp.law_.residual(draw, ASKED[:, None]))) for draw in draws]
+        assert max(residual) < 1e-11
+    # Five standard errors of a mean and of an sd estimated from 2000 draws; a curved law moves the mean a little.
+    curved = 0.1 if name == "linearised circle" else 0.0
+    assert np.max(np.abs(draws.mean(axis=0) - posterior.mean) / posterior.std) < 5 / np.sqrt(2000) + curved
+    assert np.max(np.abs(draws.std(axis=0) / posterior.std - 1.0)) < 5 / np.sqrt(4000) + curved
+
+
+@pytest.mark.parametrize("name", ["F(x)", "unknown total"])
+def test_linear_laws_equal_regression_written_out_in_full(name: str) -> None:
+    """Law rows as further, nearly exact observations in one dense regression with the same hyperparameters."""
+    case = CASES[name]
+    Y = noisy(case)
+    gp = fitted(case, T, Y, Markov())
+    component, scaling = gp.fitted_.components[0], gp.scaling_
+    states, law = component.free.prior, component.law
+    C = law.n_columns
+    zero = np.zeros((len(T), C))
+    J, target = law.jacobian(zero, T[:, None]), -law.residual(zero, T[:, None])
+    y = np.concatenate([scaling.outputs(Y), np.full((len(T), C - 2), np.nan)], axis=1)
+    noise = np.concatenate([component.noise, np.ones(C - 2)])
+    rows = (J, target, np.full(target.shape, 1e-9))
+    x = scaling.inputs(T[:, None])[:, 0]
+    expected = dense_posterior(states, x, y, noise, x, rows)
+    sd = np.sqrt(np.einsum("ncc->nc", expected.blocks))[:, :2]
+    posterior = gp.posterior(T)
+    assert np.max(np.abs(scaling.outputs(posterior.mean) - expected.mean[:, :2]) / sd) < 1e-4
+    np.testing.assert_allclose(posterior.std / scaling.y_scale, sd, rtol=1e-4)
+
+
+def test_far_from_all_data_the_sd_is_the_kernels_own() -> None:
+    """At least the sum of the terms' variances, at most with the whole variance of the mean."""
+    case = CASES["unconstrained"]
+    gp = ConstrainedGP(kernel=[Matern(nu=2.5), Matern(0.1, nu=0.5)], solver=Markov()).fit(T, noisy(case))
+    states = gp.fitted_.components[0].free.prior
+    far = gp.posterior(np.array([1e6])).std[0] / gp.scaling_.y_scale
+    alone = sum(np.diagonal(term.covariance) for term in states.terms)
+    total = alone + np.diagonal(states.mean_covariance)
+    assert np.all(far**2 > alone * (1 - 1e-9))
+    assert np.all(far**2 < total)
+
+
+def test_an_output_that_was_never_measured_follows_from_the_law() -> None:
+    Y = noisy(CASES["linearised circle"])
+    choices = {"outputs": ["p", "q", "r"], "kernel": Matern(nu=2.5), "solver": Markov()}
+    gp = ConstrainedGP("p**2 + 2*q**2 = r", **choices).fit(T, np.column_stack([Y, np.full(len(T), np.nan)]))
+    posterior = gp.posterior(ASKED)
+    p, q, r = posterior.mean.T
+    np.testing.assert_allclose(p**2 + 2 * q**2, r, rtol=1e-10)
+    by_slopes = np.sqrt((2 * p * posterior.std[:, 0]) ** 2 + (4 * q * posterior.std[:, 1]) ** 2)
+    assert np.all(posterior.std[:, 2] < 3.0 * by_slopes)
+    assert np.all(posterior.std[:, 2] > 0.2 * by_slopes)
+
+
+def test_long_series_choose_the_state_space_form_by_themselves() -> None:
+    t = np.linspace(0.0, 60.0, LONG_SERIES // 2 + 50)
+    Y = circle(t) + 0.1 * np.random.default_rng(0).standard_normal((len(t), 2))
+    gp = ConstrainedGP("p**2 + q**2 = 1", outputs=["p", "q"]).fit(t, Y)
+    assert gp.fit_report_["solver"] == "Markov"
+    assert gp.fit_report_.kernel == "Matern"
+    assert "kernel: Matern" in str(gp.fit_report_)
+    assert gp.fitted_.components[0].free.prior.terms[0].nu == 2.5
+    error = np.sqrt(np.mean((gp.predict(t) - circle(t)) ** 2))
+    assert error < 0.02
+    assert np.max(np.abs(gp.posterior(t).residual())) < 1e-12
+
+
+def test_shorter_series_and_other_kernels_do_not() -> None:
+    choose = sumgp.estimator.choose_solver
+    assert choose(None, None, None, 1, LONG_SERIES)[0] is None
+    assert isinstance(choose(None, None, None, 1, LONG_SERIES + 1)[0], Markov)
+    assert choose(None, None, None, 2, LONG_SERIES + 1)[0] is None
+    assert choose(None, RBF(), None, 1, LONG_SERIES + 1)[0] is None
+    assert choose(None, None, Transformed(), 1, LONG_SERIES + 1)[0] is None
+    assert choose(Dense(), None, None, 1, LONG_SERIES + 1)[0] == Dense()
+
+
+def test_markov_is_refused_where_it_cannot_work() -> None:
+    Y = noisy(CASES["linearised circle"])
+    with pytest.raises(DataError, match=r"one input for Markov\(\).*2 inputs"):
+        ConstrainedGP(solver=Markov()).fit(np.column_stack([T, T**2]), Y)
+    with pytest.raises(DataError, match=r"Matern 1/2, 3/2 or 5/2"):
+        ConstrainedGP(solver=Markov(), kernel=RBF()).fit(T, Y)
+    with pytest.raises(DataError, match=r"Markov\(\) does not work with strategy=Transformed\(\)"):
+        ConstrainedGP("p**2 + q**2 = 1", outputs=["p", "q"], solver=Markov(), strategy=Transformed()).fit(T, Y)
+
+
+def test_a_law_that_cannot_hold_is_warned_of() -> None:
+    Y = np.abs(noisy(CASES["linearised circle"])) + 3.0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ConstrainedGP("p**2 + q**2 = 1", outputs=["p", "q"], solver=Markov()).fit(T, Y)
+    assert any(isinstance(w.message, SumGPWarning) for w in caught)
