@@ -20,7 +20,7 @@ from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.laws import LinearConstraint
 from sumgp.priors import SMALLEST, NoiseModel, default_candidates
 from sumgp.strategies import Conditioned, FitProblem, Fitted, Unconstrained
-from sumgp_studies.experiments.problem import Dataset
+from sumgp_studies.experiments import Dataset
 from sumgp_studies.gram_matrix import Gram
 
 STEP = 1e-4  # relative step of the differences of the back-transform

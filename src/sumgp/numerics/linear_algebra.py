@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from sumgp.errors import NumericalError
 
@@ -69,6 +69,22 @@ def solve_cholesky(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
     if info != 0:
         raise NumericalError("a triangular solve failed; the right side has the wrong shape or holds NaN")
     return solution
+
+
+def add_square(lower: np.ndarray, root: np.ndarray, weight: float) -> None:
+    """Add weight root root^T to the lower triangle of ``lower`` (n, n), in place; columns must be contiguous there."""
+    if root.size:
+        # BLAS reads columns: the transpose of an array stored row by row is one, without a copy.
+        blas.dsyrk(weight, np.ascontiguousarray(root).T, beta=1.0, c=lower, trans=1, lower=1, overwrite_c=1)
+
+
+def mirrored(lower: np.ndarray) -> np.ndarray:
+    """The symmetric matrix whose lower triangle is given; what is above it does not count."""
+    below = np.tril(lower)
+    full = below + below.T
+    diagonal = np.einsum("ii->i", full)  # a view
+    diagonal *= 0.5
+    return full
 
 
 def pivoted_cholesky(matrix: np.ndarray, tolerance: float = 1e-12) -> tuple[np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ from sumgp.laws import Law, project
 from sumgp.numerics import threads_for
 from sumgp.prediction.branches import likelier_mean
 from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
+from sumgp.prediction.joint import mixture_covariance
 from sumgp.prediction.skewed import SkewedMixture
 from sumgp.strategies import (
     Fitted,
@@ -244,19 +245,13 @@ class Posterior:
         """(nT, nT) joint covariance, ordered point by point."""
         self._check_joint("covariance")
         T, n = self._n_outputs, len(self.x)
-        inputs = self.scaling.inputs(self.x)
-        total = np.zeros((n * T, n * T))
-        for weight, component in zip(self.fitted.weights, self.fitted.components, strict=True):
-            mean, _ = component.marginals(inputs, self.x)
-            joint = component.joint_covariance(inputs, self.x)
-            C = len(joint) // n
-            joint = joint.reshape(n, C, n, C)[:, :T, :, :T].reshape(n * T, n * T)
-            offset = (mean[:, :T] - self._centre[:, :T]).ravel()
-            total += weight * (joint + np.outer(offset, offset))
-            if self.noisy:
-                total[np.diag_indices(n * T)] += weight * np.tile(component.noise, n)
+        total = mixture_covariance(self.fitted, self.scaling.inputs(self.x), self.x, self._centre[:, :T])
+        if self.noisy:
+            noise = self.fitted.weights @ np.stack([c.noise for c in self.fitted.components])
+            total[np.diag_indices(n * T)] += np.tile(noise, n)
         scale = np.tile(self.scaling.y_scale, n)
-        total *= np.outer(scale, scale)
+        total *= scale
+        total *= scale[:, None]
         # The law's curvature widens single points: what it adds to their variances has no correlations we know of.
         total[np.diag_indices(n * T)] = np.maximum(self.std.ravel() ** 2, total[np.diag_indices(n * T)])
         return total

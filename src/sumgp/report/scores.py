@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from sumgp.data import Data, Scaling
 from sumgp.estimator import ConstrainedGP
-from sumgp.laws import typical_rows
+from sumgp.laws import SumLaw, independent_rows, typical_rows, unit_free_rows
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
-from sumgp.priors import lengthscale_mask
+from sumgp.priors import lengthscale_mask, read_noise
+from sumgp.strategies import PosteriorComponent, RowNoise, TrainingRows, component_left_out, mixed
 
 INTERVAL_95 = 1.959963984540054  # half width in standard deviations
-SMALLEST_GAP = 1e-6  # of the noise: where the posterior knows an entry as well as its measurement does
 
 
 @dataclass(frozen=True)
@@ -43,9 +42,6 @@ class Violation:
 def leave_one_out(model: ConstrainedGP) -> LeftOut:
     """Each row predicted from the others, in closed form.
 
-    With posterior mean m, covariance V and noise R of the measured entries of a row, and r = y - m, the row left out
-    has residual R (R - V)^-1 r and covariance R (R - V)^-1 R; the mixture's residual is the weighted mean. V is that
-    before bands were made wider, as the formula needs; what a left-out row is uncertain by is made wider afterwards.
     NaN for outputs never measured, and for Transformed.
     """
     data, scaling, fitted = model.data_, model.scaling_, model.fitted_
@@ -54,48 +50,32 @@ def leave_one_out(model: ConstrainedGP) -> LeftOut:
         unknown = np.full(data.y.shape[1], np.nan)
         return LeftOut(unknown, unknown, np.full(data.y.shape, np.nan))
     widening = model.fit_report_.details.get("widening", 1.0)
-    parts = [_component_left_out(c, data, scaling, widening) for c in fitted.components]
-    weights = fitted.weights
-    residual = np.einsum("k,knt->nt", weights, np.stack([r for r, _ in parts]))
-    spread = np.stack([v + (r - residual) ** 2 for r, v in parts])
-    sd = np.sqrt(np.einsum("k,knt->nt", weights, spread))
+    rows = TrainingRows(scaling.inputs(data.x), data.x, scaling.outputs(data.y))
+    parts = [component_left_out(c, rows, _row_noise(model, c), widening=widening) for c in fitted.components]
+    found = mixed(parts, fitted.weights)
     measured = data.measured
     with np.errstate(invalid="ignore"):
-        standardised = np.where(measured, residual / sd, np.nan)
+        standardised = found.residual / np.sqrt(found.variance)
         inside = np.abs(standardised) <= INTERVAL_95
     counts = np.maximum(measured.sum(axis=0), 1)
-    squares = np.where(measured, residual, 0.0) ** 2
+    squares = np.where(measured, found.residual, 0.0) ** 2
     any_measured = measured.any(axis=0)
     rmse = np.where(any_measured, np.sqrt(squares.sum(axis=0) / counts), np.nan)
     return LeftOut(rmse * scaling.y_scale, np.where(any_measured, inside.sum(axis=0) / counts, np.nan), standardised)
 
 
-def _component_left_out(
-    component: Any, data: Data, scaling: Scaling, widening: float = 1.0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Residuals and variances (N, T), unit-free, NaN where nothing was measured."""
-    if widening != 1.0:
-        component = component.widened(1.0 / widening)
-    y = scaling.outputs(data.y)
-    mean, covariance = component.marginals(scaling.inputs(data.x), data.x)
-    T = component.n_outputs
-    residuals, variances = np.full_like(y, np.nan), np.full_like(y, np.nan)
-    # Rows with the same entries measured are solved together: one call for most data sets.
-    for pattern in np.unique(~np.isnan(y), axis=0):
-        seen = np.flatnonzero(pattern)
-        if not len(seen):
-            continue
-        rows = np.flatnonzero((~np.isnan(y) == pattern).all(axis=1))
-        noise_sd = np.sqrt(component.noise[seen])
-        V = covariance[:, :T, :T][np.ix_(rows, seen, seen)] / np.outer(noise_sd, noise_sd)
-        values, vectors = np.linalg.eigh(np.eye(len(seen)) - V)
-        inverse = (vectors / np.maximum(values, SMALLEST_GAP)[:, None, :]) @ vectors.swapaxes(1, 2)
-        scaled = (y[np.ix_(rows, seen)] - mean[np.ix_(rows, seen)]) / noise_sd
-        residuals[np.ix_(rows, seen)] = noise_sd * np.einsum("nij,nj->ni", inverse, scaled)
-        # The noise, and beyond it what the other rows leave open.
-        of_noise = 1.0 + widening**2 * (np.diagonal(inverse, axis1=1, axis2=2) - 1.0)
-        variances[np.ix_(rows, seen)] = of_noise * noise_sd**2
-    return residuals, variances
+def _row_noise(model: ConstrainedGP, component: PosteriorComponent) -> RowNoise:
+    """Each row's own noise where it was given, and noise that obeys the law where the data do."""
+    data, scaling = model.data_, model.scaling_
+    if not isinstance(model.noise, str):
+        known = read_noise(model.noise, scaling.y_scale, (), len(data.y)).known
+        assert known is not None
+        return RowNoise(known)
+    F = None
+    if model.fit_report_.details.get("closed_data", False):
+        assert isinstance(model.law_, SumLaw)
+        F = unit_free_rows(independent_rows(model.law_, data, scaling)[0], scaling)[0]
+    return RowNoise(np.broadcast_to(component.noise, data.y.shape), F)
 
 
 def law_violation(model: ConstrainedGP, posterior: Posterior, plain: Posterior | None) -> Violation:

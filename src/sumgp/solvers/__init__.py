@@ -1,6 +1,6 @@
 """Regression with Gaussian noise: dense, Kronecker, and in weight space; time series in linear time are in ``markov``."""
 
-from sumgp.solvers.choice import Dense, Kronecker, Markov, check_solver_memory, choose_evidence
+from sumgp.solvers.choice import Dense, Kronecker, Markov, check_solver_memory, choose_evidence, choose_series_evidence
 from sumgp.solvers.dense import DenseEvidence
 from sumgp.solvers.joint import JointEvidence
 from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker
@@ -17,6 +17,7 @@ __all__ = [
     "build_features",
     "check_solver_memory",
     "choose_evidence",
+    "choose_series_evidence",
     "condition_on_data",
     "fits_kronecker",
 ]

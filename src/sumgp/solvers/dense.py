@@ -69,10 +69,10 @@ class DenseEvidence:
         blocks = self._scatter(G).reshape(T, N, T, N)
         gradient = np.empty(prior.n_parameters)
         for r, ((K, dK), Sigma, (ks, ts)) in enumerate(zip(evaluated, used, prior.slices, strict=True)):
-            G_K = _against_tasks(Sigma, blocks)
+            G_K = against_tasks(Sigma, blocks)
             gradient[ks] = np.einsum("pij,ij->p", dK, G_K)
             shift = prior.mean_variance if prior.mean_shape == "task" and r == 0 else 0.0
-            G_S = _against_points(blocks, K + shift)
+            G_S = against_points(blocks, K + shift)
             if conditioning is not None:
                 totals = prior.law.totals.T @ self._scatter_vector(a).reshape(T, N).T  # type: ignore[union-attr]
                 G_S = conditioning.pull_back(G_S, totals)
@@ -120,7 +120,7 @@ class DenseEvidence:
         return full
 
 
-def _against_tasks(Sigma: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+def against_tasks(Sigma: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """sum_tu Sigma_tu G_tiuj (N, N); block by block where a copy of all blocks would cost more than the loop."""
     T, N = blocks.shape[:2]
     if N < LARGE_BLOCKS:
@@ -132,7 +132,7 @@ def _against_tasks(Sigma: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     return total
 
 
-def _against_points(blocks: np.ndarray, K: np.ndarray) -> np.ndarray:
+def against_points(blocks: np.ndarray, K: np.ndarray) -> np.ndarray:
     """sum_ij G_tiuj K_ij (T, T)."""
     T, N = blocks.shape[:2]
     if N < LARGE_BLOCKS:

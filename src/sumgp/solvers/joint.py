@@ -7,17 +7,41 @@ short cut does not apply.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from sumgp.numerics import check_memory, cholesky, cholesky_inverse, pivoted_cholesky, solve_cholesky
+from sumgp.numerics import check_memory, cholesky, cholesky_inverse, pivoted_cholesky, solve_cholesky, solve_lower
 from sumgp.priors import KernelOnPoints, MultitaskPrior
-from sumgp.solvers.dense import LOG_2PI
+from sumgp.solvers.dense import LOG_2PI, against_points, against_tasks
 
 REPEATED = 1e-11  # a row whose variance given the others is smaller than this share of its own repeats them
 
 
+class _Separable(NamedTuple):
+    """One term Sigma (x) K of the prior covariance over all columns."""
+
+    K: np.ndarray  # (N, N)
+    Sigma: np.ndarray  # (C, C)
+
+
+class _Conditioned(NamedTuple):
+    """The data given the law: their mean B S, log density, a = C^-1 (y - B S), and what its gradient is made of."""
+
+    value: float
+    factor: np.ndarray  # of the covariance C of the data given the law
+    a: np.ndarray
+    rows: np.ndarray  # positions of the law's rows that do not repeat others
+    B: np.ndarray  # (measured, rows) C_yl C_ll^-1
+    multipliers: np.ndarray  # (rows,) C_ll^-1 S
+
+
 class JointEvidence:
-    """log p(y | theta, law) with ``rows`` (N, R, C) f = ``totals`` (N, R) in unit-free columns; zero rows do not hold."""
+    """log p(y | theta, law) with ``rows`` (N, R, C) f = ``totals`` (N, R) in unit-free columns; zero rows do not hold.
+
+    A row of the law sees one point only, and a measurement one entry: covariances with them are picked from the terms,
+    so that one factor of the measured entries is the only large step.
+    """
 
     def __init__(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray, rows: np.ndarray, totals: np.ndarray) -> None:
         check_memory(y.shape[0], y.shape[1], int((~np.isnan(y)).sum()), x.shape[1])
@@ -25,94 +49,135 @@ class JointEvidence:
         self.kernels = [KernelOnPoints(kernel, x) for kernel in prior.kernels]
         self.N, self.T = y.shape
         self.C = prior.n_outputs + len(prior.unknown) + len(prior.soft)
-        observed = np.flatnonzero((~np.isnan(y)).T.ravel())
-        self.observed = observed
+        self.observed = np.flatnonzero((~np.isnan(y)).T.ravel())
+        self.y = y.T.ravel()[self.observed]
         live = np.argwhere(np.any(rows != 0, axis=2))
-        law = np.zeros((len(live), self.C * self.N))
-        for k, (i, r) in enumerate(live):
-            law[k, np.arange(self.C) * self.N + i] = rows[i, r]
-        pick = np.zeros((len(observed), self.C * self.N))
-        pick[np.arange(len(observed)), observed] = 1.0
-        self.H_data, self.H_law = pick, law
-        self.y, self.S = y.T.ravel()[observed], totals[live[:, 0], live[:, 1]]
+        self.points = live[:, 0]  # (L,) where each row of the law holds
+        self.F, self.S = rows[live[:, 0], live[:, 1]], totals[live[:, 0], live[:, 1]]  # (L, C), (L,)
+
+    def value(self, theta: np.ndarray) -> float:
+        """log p(y | theta, law) alone."""
+        Ks = [k.matrix_and_gradient(theta[s])[0] for k, (s, _) in zip(self.kernels, self.prior.slices, strict=True)]
+        return self._given_law(theta, self._terms(theta, Ks)).value
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """log p(y | theta, law) and its gradient with respect to theta.
 
-        With P the prior covariance and B = C_yl C_ll^-1, the data given the law have mean B S and covariance
-        H' P H'^T + noise, H' = H_y - B H_l; then dE/dP = H'^T G H' + H'^T a (C_ll^-1 S)^T H_l, made symmetric.
+        With B = C_yl C_ll^-1, the data given the law have mean B S and covariance C = C_yy - B C_ly + noise. With
+        G = (a a^T - C^-1) / 2 and s = C_ll^-1 S the gradient with respect to C_yy is G, to C_yl -G B + a s^T / 2 (and the
+        same for C_ly), and to C_ll B^T G B - (B^T a s^T + s a^T B) / 2.
         """
-        prior = self.prior
+        prior, T, N = self.prior, self.T, self.N
         evaluated = [k.matrix_and_gradient(theta[s]) for k, (s, _) in zip(self.kernels, prior.slices, strict=True)]
-        Sigmas = self._widened(prior.Sigmas(theta))
-        P = self._prior_covariance([K for K, _ in evaluated], Sigmas)
-        H, mean, law_weights = self._given_law(P)
-        variances = prior.noise.variances(theta[prior.noise_slice])
-        noise = (np.repeat(variances, self.N) if variances.ndim == 1 else variances.T.ravel())[self.observed]
-        value, G, a = _log_normal(H @ P @ H.T + np.diag(noise), self.y - mean)
-        noise_gradient = np.zeros(self.T * self.N)
-        noise_gradient[self.observed] = np.diagonal(G)
-        G_P = H.T @ G @ H
-        through_mean = 0.5 * np.outer(H.T @ a, law_weights)
-        blocks = (G_P + through_mean + through_mean.T).reshape(self.C, self.N, self.C, self.N)
-        gradient = self._on_parameters(theta, evaluated, Sigmas, blocks)
-        per_output = noise_gradient.reshape(self.T, self.N).sum(axis=1)
-        gradient[prior.noise_slice] = prior.noise.pull_back(theta[prior.noise_slice], per_output)
-        return value, gradient
-
-    def _given_law(self, P: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """H' (measured, C N), the mean B S of the data, and H_l^T C_ll^-1 S; rows that repeat others are left out."""
-        if not len(self.S):
-            return self.H_data, np.zeros(len(self.y)), np.zeros(len(P))
-        size = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", self.H_law, P, self.H_law, optimize=True), 1e-300))
-        H, S = self.H_law / size[:, None], self.S / size
-        rows, _ = pivoted_cholesky(H @ P @ H.T, REPEATED)
-        H, S = H[rows], S[rows]
-        HP = H @ P
-        factor = cholesky(HP @ H.T, "law")
-        B = solve_cholesky(factor, HP @ self.H_data.T).T
-        return self.H_data - B @ H, B @ S, H.T @ solve_cholesky(factor, S)
-
-    def _on_parameters(self, theta: np.ndarray, evaluated: list, Sigmas: list[np.ndarray], blocks: np.ndarray) -> np.ndarray:
-        """Gradient of kernels and task covariances from the gradient (C, N, C, N) with respect to the prior covariance."""
-        prior, T = self.prior, self.T
+        terms = self._terms(theta, [K for K, _ in evaluated])
+        given = self._given_law(theta, terms)
+        G = np.outer(given.a, given.a)
+        G -= cholesky_inverse(given.factor)
+        G *= 0.5
+        GB = G @ given.B
+        by_cross = np.zeros((T * N, len(given.rows)))
+        by_cross[self.observed] = 0.5 * np.outer(given.a, given.multipliers) - GB
+        through_mean = 0.5 * np.outer(given.B.T @ given.a, given.multipliers)
+        by_law = given.B.T @ GB - through_mean - through_mean.T
+        full = G
+        if len(self.observed) < T * N:
+            full = np.zeros((T * N, T * N))
+            full[np.ix_(self.observed, self.observed)] = G
+        parts = _ByBlock(full.reshape(T, N, T, N), by_cross.reshape(T, N, -1), by_law, given.rows)
         gradient = np.zeros(prior.n_parameters)
-        for r, ((K, dK), Sigma, (ks, ts)) in enumerate(zip(evaluated, Sigmas, prior.slices, strict=True)):
-            gradient[ks] = np.tensordot(dK, np.tensordot(Sigma, blocks, axes=([0, 1], [0, 2])), axes=([1, 2], [0, 1]))
-            shift = prior.mean_variance if r == 0 and prior.mean_shape == "task" else 0.0
-            G_S = np.tensordot(blocks[:T, :, :T], K + shift, axes=([1, 3], [0, 1]))
-            gradient[ts] = prior.tasks[r].pull_back(theta[ts], G_S)
-        return gradient
+        for r, ((_, dK), (ks, ts)) in enumerate(zip(evaluated, prior.slices, strict=True)):
+            gradient[ks] = np.tensordot(dK, self._by_points(terms[r].Sigma, parts), axes=([1, 2], [0, 1]))
+            gradient[ts] = prior.tasks[r].pull_back(theta[ts], self._by_tasks(terms[r].K, parts))
+        noise_gradient = np.zeros(T * N)
+        noise_gradient[self.observed] = np.diagonal(G)
+        per_output = noise_gradient.reshape(T, N).sum(axis=1)
+        gradient[prior.noise_slice] = prior.noise.pull_back(theta[prior.noise_slice], per_output)
+        return given.value, gradient
 
-    def _widened(self, Sigmas: tuple[np.ndarray, ...]) -> list[np.ndarray]:
-        """Task covariances over all columns: soft errors vary with the first term."""
-        wide = []
-        for r, Sigma in enumerate(Sigmas):
-            full = np.zeros((self.C, self.C))
-            full[: self.T, : self.T] = Sigma
-            if r == 0 and len(self.prior.soft):
-                start = self.C - len(self.prior.soft)
-                full[range(start, self.C), range(start, self.C)] = self.prior.soft * self.prior.soft_share
-            wide.append(full)
-        return wide
+    def _given_law(self, theta: np.ndarray, terms: list[_Separable]) -> _Conditioned:
+        """Condition on the law's rows, less those that repeat others, and take the density of the data."""
+        size, C_ll = self._between_rows(terms)
+        rows = pivoted_cholesky(C_ll, REPEATED)[0] if len(size) else np.zeros(0, dtype=int)
+        size = size[rows]
+        law_factor = cholesky(C_ll[np.ix_(rows, rows)], "law")
+        W = solve_lower(law_factor, self._between_rows_and_data(terms, rows) / size[:, None])
+        whitened = solve_lower(law_factor, self.S[rows] / size)
+        covariance = self._between_data(terms)
+        covariance -= W.T @ W
+        noise = np.broadcast_to(self.prior.noise.variances(theta[self.prior.noise_slice]), (self.N, self.T))
+        covariance[np.diag_indices_from(covariance)] += noise.T.ravel()[self.observed]
+        factor = cholesky(covariance, "data covariance given the law")
+        residual = self.y - W.T @ whitened
+        a = solve_cholesky(factor, residual)
+        value = -0.5 * float(residual @ a) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * len(a) * LOG_2PI
+        B = solve_lower(law_factor, W, transposed=True).T / size
+        multipliers = solve_lower(law_factor, whitened, transposed=True) / size
+        return _Conditioned(value, factor, a, rows, B, multipliers)
 
-    def _prior_covariance(self, Ks: list[np.ndarray], Sigmas: list[np.ndarray]) -> np.ndarray:
-        total = np.zeros((self.C, self.N, self.C, self.N))
-        prior = self.prior
-        for r, (K, Sigma) in enumerate(zip(Ks, Sigmas, strict=True)):
-            shifted = K + prior.mean_variance if r == 0 and prior.mean_shape == "task" else K
-            total += Sigma[:, None, :, None] * shifted[None, :, None, :]
+    def _between_rows(self, terms: list[_Separable]) -> tuple[np.ndarray, np.ndarray]:
+        """(L,) standard deviations of the law's rows, and their correlations (L, L)."""
+        total = np.zeros((len(self.S), len(self.S)))
+        for K, Sigma in terms:
+            total += (self.F @ Sigma @ self.F.T) * K[np.ix_(self.points, self.points)]
+        size = np.sqrt(np.maximum(np.diagonal(total), 1e-300))
+        return size, total / np.outer(size, size)
+
+    def _between_rows_and_data(self, terms: list[_Separable], rows: np.ndarray) -> np.ndarray:
+        """(rows, measured) covariances."""
+        total = np.zeros((len(rows), self.T, self.N))
+        for K, Sigma in terms:
+            total += (self.F[rows] @ Sigma[:, : self.T])[:, :, None] * K[self.points[rows]][:, None, :]
+        return total.reshape(len(rows), -1)[:, self.observed]
+
+    def _between_data(self, terms: list[_Separable]) -> np.ndarray:
+        """(measured, measured) covariances without noise."""
+        T, N = self.T, self.N
+        total = terms[0].Sigma[:T, None, :T, None] * terms[0].K[None, :, None, :]
+        for K, Sigma in terms[1:]:
+            if Sigma[:T, :T].any():
+                total += Sigma[:T, None, :T, None] * K[None, :, None, :]
+        total = total.reshape(T * N, T * N)
+        return total if len(self.observed) == T * N else total[np.ix_(self.observed, self.observed)]
+
+    def _by_points(self, Sigma: np.ndarray, parts: _ByBlock) -> np.ndarray:
+        """Gradient (N, N) with respect to K of a term with the task covariance Sigma (C, C)."""
+        F, points = self.F[parts.rows], self.points[parts.rows]
+        total = against_tasks(Sigma[: self.T, : self.T], parts.data)
+        cross = np.einsum("tjl,tl->jl", parts.cross, Sigma[: self.T] @ F.T)
+        at_rows = np.zeros((self.N, len(points)))
+        at_rows[points, np.arange(len(points))] = 1.0
+        return total + (2.0 * cross + at_rows @ (parts.law * (F @ Sigma @ F.T))) @ at_rows.T
+
+    def _by_tasks(self, K: np.ndarray, parts: _ByBlock) -> np.ndarray:
+        """Gradient (T, T) with respect to the outputs' part of Sigma of a term with the covariance K over points."""
+        F, points = self.F[parts.rows, : self.T], self.points[parts.rows]
+        cross = np.einsum("tjl,jl->tl", parts.cross, K[:, points]) @ F
+        return against_points(parts.data, K) + cross + cross.T + F.T @ (parts.law * K[np.ix_(points, points)]) @ F
+
+    def _terms(self, theta: np.ndarray, Ks: list[np.ndarray]) -> list[_Separable]:
+        """The kernels' terms over all columns (soft errors vary with the first), then those of constants."""
+        prior, C, T = self.prior, self.C, self.T
+        terms = []
+        for r, (K, Sigma) in enumerate(zip(Ks, prior.Sigmas(theta), strict=True)):
+            full = np.zeros((C, C))
+            full[:T, :T] = Sigma
+            if r == 0 and len(prior.soft):
+                soft = range(C - len(prior.soft), C)
+                full[soft, soft] = prior.soft * prior.soft_share
+            terms.append(_Separable(K + prior.mean_variance if r == 0 and prior.mean_shape == "task" else K, full))
+        constants = np.zeros(C)
         if prior.mean_shape == "identity":
-            for t in range(self.T):
-                total[t, :, t, :] += prior.mean_variance
-        for i, variance in enumerate(prior.unknown):
-            total[self.T + i, :, self.T + i, :] += variance
-        return total.reshape(self.C * self.N, self.C * self.N)
+            constants[:T] = prior.mean_variance
+        constants[T : T + len(prior.unknown)] = prior.unknown
+        if constants.any():
+            terms.append(_Separable(np.ones((self.N, self.N)), np.diag(constants)))
+        return terms
 
 
-def _log_normal(C: np.ndarray, target: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """log N(target | 0, C), its gradient (a a^T - C^-1) / 2 with respect to C, and a = C^-1 target."""
-    factor = cholesky(C, "data covariance given the law")
-    a = solve_cholesky(factor, target)
-    value = -0.5 * float(target @ a) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * len(a) * LOG_2PI
-    return value, 0.5 * (np.outer(a, a) - cholesky_inverse(factor)), a
+class _ByBlock(NamedTuple):
+    """Gradients with respect to the covariances of data (T, N, T, N), of data and law (T, N, rows), and of law."""
+
+    data: np.ndarray
+    cross: np.ndarray
+    law: np.ndarray
+    rows: np.ndarray  # positions of the law's rows

@@ -5,6 +5,8 @@ from sumgp.strategies.conditioned import Conditioned
 from sumgp.strategies.contradiction import warn_if_contradicted, warn_if_repeats_contradict
 from sumgp.strategies.imposed_law import LawEngine, law_spacing
 from sumgp.strategies.interface import Fitted, PosteriorComponent, Strategy
+from sumgp.strategies.joint_gaussian import GivesJointGaussian, JointSum
+from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed
 from sumgp.strategies.linearized import Linearized
 from sumgp.strategies.point_posterior import LocalPosterior, MovedOntoLaw, joined, local_posteriors, pointwise_draws
 from sumgp.strategies.problem import MANY_PARAMETERS, FitProblem, kernel_name, typical_range
@@ -20,21 +22,27 @@ __all__ = [
     "Conditioned",
     "FitProblem",
     "Fitted",
+    "GivesJointGaussian",
+    "JointSum",
     "LawEngine",
     "Linearized",
     "LocalPosterior",
     "MovedOntoLaw",
     "PosteriorComponent",
     "Projected",
+    "RowNoise",
     "Score",
     "Strategy",
+    "TrainingRows",
     "Unconstrained",
+    "component_left_out",
     "fit_candidates",
     "joined",
     "kernel_name",
     "law_spacing",
     "local_posteriors",
     "mix",
+    "mixed",
     "plain_component",
     "pointwise_draws",
     "typical_range",

@@ -177,29 +177,6 @@ def lengthscale(prior: MultitaskPrior, theta: np.ndarray, half_range: np.ndarray
     return best
 
 
-def leave_one_out(problem: FitProblem, component: Component, prior: MultitaskPrior) -> float:
-    """Sum over rows of the log density of y_i given all other rows and the law, in closed form.
-
-    With posterior mean m, covariance V and noise R of the measured entries of a row, and r = y - m, the row left out
-    has residual R (R - V)^-1 r and covariance R (R - V)^-1 R.
-    """
-    mean, covariance = component.marginals(problem.x, problem.data.x)
-    T = prior.n_outputs
-    variances = prior.noise.variances(component.theta[prior.noise_slice])
-    noise = np.broadcast_to(variances, problem.y.shape)
-    seen = ~np.isnan(problem.y)
-    sd = np.sqrt(noise)
-    # V / R with zeros for entries that were not measured: these have eigenvalue one, residual zero, and count for nothing.
-    both = seen[:, :, None] & seen[:, None, :]
-    explained = np.where(both, covariance[:, :T, :T] / (sd[:, :, None] * sd[:, None, :]), 0.0)
-    # V <= R in exact arithmetic; round-off and the taper may leave a tiny negative eigenvalue.
-    values, vectors = np.linalg.eigh(np.eye(T) - explained)
-    values = np.maximum(values, 1e-6)
-    z = np.einsum("nij,ni->nj", vectors, np.where(seen, (problem.y - mean[:, :T]) / sd, 0.0))
-    squares, volumes = float(np.sum(z**2 / values)), float(np.sum(np.log(values)))
-    return 0.5 * (volumes - squares - float(np.sum(np.log(2.0 * np.pi * noise[seen]))))
-
-
 def training_law_evidence(problem: FitProblem, engine: LawEngine, state: LawState, taper: Taper | None) -> float:
     """Log density of g = 0 at the training inputs, linearised at the posterior mean, floored at 1e-2 of each row's sd."""
     law = engine.setup.law

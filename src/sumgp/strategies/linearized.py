@@ -13,8 +13,9 @@ from sumgp.laws import set_up_law
 from sumgp.lawsolve import ENOUGH
 from sumgp.priors import MultitaskPrior
 from sumgp.strategies.averaging import Candidates, approximate_evidence, fit_candidates, mix
-from sumgp.strategies.imposed_law import LawEngine, law_spacing, leave_one_out, training_law_evidence
+from sumgp.strategies.imposed_law import LawEngine, law_spacing, training_law_evidence
 from sumgp.strategies.interface import Fitted, Strategy
+from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out
 from sumgp.strategies.markov_fits import fit_time_series
 from sumgp.strategies.problem import FitProblem
 from sumgp.strategies.weight_component import Component
@@ -91,13 +92,14 @@ class Linearized(Strategy):
         best = int(np.argmax(approximate_evidence(fitted, score)))
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
         state = engine.state(prior, theta)
+        rows = TrainingRows(problem.x, problem.data.x, problem.y)
+        noise = RowNoise.of(prior, theta, len(rows.x))
         values: dict[str, float] = {}
         for length in TAPERS:
             taper = engine.taper(prior, theta, length)
             component = engine.component(prior, theta, length, ENOUGH)
-            values[str(length)] = leave_one_out(problem, component, prior) + training_law_evidence(
-                problem, engine, state, taper
-            )
+            of_rows = float(np.sum(component_left_out(component, rows, noise).log_density))
+            values[str(length)] = of_rows + training_law_evidence(problem, engine, state, taper)
         scores = list(values.values())
         # Scores that differ by round-off only are equal: then the law may speak furthest.
         chosen = TAPERS[next(i for i, value in enumerate(scores) if value >= max(scores) - EQUAL)]

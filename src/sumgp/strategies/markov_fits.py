@@ -12,9 +12,9 @@ from sumgp.errors import SumGPWarning
 from sumgp.hyperparameters import Objective, maximise
 from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, independent_rows, linear_rows, project, set_up_law, unit_free_rows
 from sumgp.priors import MultitaskPrior, TaskLaw
+from sumgp.solvers import choose_series_evidence
 from sumgp.solvers.markov import (
     LawRows,
-    MarkovObjectiveEvidence,
     MarkovPosterior,
     PointLaw,
     law_smooth,
@@ -204,7 +204,7 @@ def _hyperparameters(
     problem.progress(f"hyperparameters: {kernel_name(prior)} on {len(rows)} rows")
     if law_rows is not None:
         law_rows = LawRows(law_rows.rows[rows], law_rows.totals[rows])
-    objective = Objective(local, MarkovObjectiveEvidence(local, x[rows], y[rows], law_rows))
+    objective = Objective(local, choose_series_evidence(local, x[rows], y[rows], law_rows))
     best = maximise(objective, restarts=1, random_state=problem.random_state, max_steps=100)
     return best.theta, {
         "kernel": kernel_name(prior),

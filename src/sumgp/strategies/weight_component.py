@@ -12,6 +12,7 @@ from sumgp.lawsolve import LawSolution
 from sumgp.numerics import solve_lower
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers import WeightPosterior, build_features, condition_on_data
+from sumgp.strategies.joint_gaussian import JointGaussian, LeftOpen
 from sumgp.strategies.point_posterior import Unprojected, local_posteriors, projected_draws
 from sumgp.strategies.problem import FitProblem
 
@@ -108,48 +109,50 @@ class Component:
         covariance = data_only
         if self.conditioning is not None:
             mean, gain = self._law_update(x, mean, root)
-            covariance = data_only - np.einsum("kni,knj->nij", gain, gain)
+            covariance = data_only - gain @ gain.transpose(0, 2, 1)
         return Unprojected(mean, covariance, self._metric(data_only, covariance), np.einsum("ncc->nc", data_only))
 
-    def joint(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Mean (n, C) before projection, joint covariance (nC, nC), and metric (n, C, C) of the projection."""
+    def joint(self, x: np.ndarray, x_law: np.ndarray) -> tuple[JointGaussian, np.ndarray]:
+        """All points together before projection, and the metric (n, C, C) of that."""
         mean, root, left, phis = self.posterior.at(x, x_law)
         n, C = mean.shape
-        flat = root.reshape(n * C, -1)
-        covariance = (flat @ flat.T).reshape(n, C, n, C)
-        for term, phi in zip(self.posterior.features.terms, phis, strict=True):
-            if term.kernel is not None:
-                BB = term.B @ term.B.T
-                covariance += term.joint_left_over(x, phi)[:, None, :, None] * BB[None, :, None, :]
-        covariance = covariance.reshape(n * C, n * C)
+        terms = zip(self.posterior.features.terms, phis, strict=True)
+        open_ = tuple(
+            LeftOpen(term.joint_left_over(x, phi), np.broadcast_to(term.B, (n, *term.B.shape)))
+            for term, phi in terms
+            if term.kernel is not None
+        )
         local = root @ root.transpose(0, 2, 1) + left
+        gain = np.zeros((n, C, 0))
         if self.conditioning is not None:
             mean, gain = self._law_update(x, mean, root)
-            flat_gain = gain.reshape(len(gain), n * C)
-            covariance = covariance - flat_gain.T @ flat_gain
-        blocks = covariance.reshape(n, C, n, C)[np.arange(n), :, np.arange(n), :]
-        return mean, covariance, local if self.law is None else self._metric(local, blocks)
+        whole = JointGaussian(mean, root, gain, open_)
+        if self.law is None:
+            return whole, local
+        return whole, self._metric(local, local - gain @ gain.transpose(0, 2, 1))
+
+    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> JointGaussian:
+        """All points together, with the means and the variances of ``marginals``."""
+        whole, metric = self.joint(x, x_law)
+        if self.law is None:
+            return whole
+        projection = project(self.law, whole.mean, metric, x_law)
+        return whole.moved(projection.points, projection.projectors)
 
     def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
         """(nC, nC) covariance whose diagonal blocks are those of ``marginals``."""
-        mean, covariance, metric = self.joint(x, x_law)
-        if self.law is None:
-            return covariance
-        n, C = mean.shape
-        A = project(self.law, mean, metric, x_law).projectors
-        half = np.einsum("ncd,ndk->nck", A, covariance.reshape(n, C, n * C)).reshape(n * C, n, C)
-        return np.einsum("knd,ncd->knc", half, A).reshape(n * C, n * C)
+        return self.joint_gaussian(x, x_law).covariance()
 
     def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
         """(count, n, C) joint draws, each on the law."""
         if self.conditioning is None:
             draws, local = self._weight_draws(x, x_law, count, generator)
             return draws if self.law is None else projected_draws(self.law, draws, self._metric(local, local), x_law)
-        mean, covariance, metric = self.joint(x, x_law)
-        n, C = mean.shape
-        values, vectors = np.linalg.eigh(covariance)
+        whole, metric = self.joint(x, x_law)
+        n, C = whole.mean.shape
+        values, vectors = np.linalg.eigh(whole.covariance())
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        draws = mean.ravel() + generator.standard_normal((count, n * C)) @ root.T
+        draws = whole.mean.ravel() + generator.standard_normal((count, n * C)) @ root.T
         assert self.law is not None
         return projected_draws(self.law, draws.reshape(count, n, C), metric, x_law)
 
@@ -168,17 +171,25 @@ class Component:
         return draws, root @ root.transpose(0, 2, 1) + left
 
     def _law_update(self, x: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (n, C) given the law at its points, and gain (rows, n, C) with covariance drop gain^T gain."""
+        """Mean (n, C) given the law at its points, and gain (n, C, rows) with covariance drop gain gain^T."""
         law = self.conditioning
         assert law is not None
-        blocks = np.tensordot(root, law.root, axes=([2], [2]))  # (n, C, m, C)
-        if law.taper is not None:
-            blocks = law.taper.apply(blocks, x, law.points)
         n, C = mean.shape
+        if law.taper is None:
+            both = root.reshape(n * C, -1) @ self._law_on_weights
+            return mean + both[:, -1].reshape(n, C), both[:, :-1].reshape(n, C, -1)
+        blocks = law.taper.apply(np.tensordot(root, law.root, axes=([2], [2])), x, law.points)  # (n, C, m, C)
         cross = np.einsum("ncmd,mrd->mrnc", blocks, law.solution.J).reshape(-1, n * C)
         updated = mean + (law.solution.w @ cross).reshape(n, C)
-        gain = solve_lower(law.solution.factor, cross).reshape(-1, n, C)
-        return updated, gain
+        return updated, solve_lower(law.solution.factor, cross).T.reshape(n, C, -1)
+
+    @cached_property
+    def _law_on_weights(self) -> np.ndarray:
+        """(weights, rows + 1): what a root at any point is multiplied by to give the gain, and the change of the mean."""
+        law = self.conditioning
+        assert law is not None
+        J_root = np.einsum("mrd,mdw->mrw", law.solution.J, law.root).reshape(-1, law.root.shape[2])
+        return np.column_stack([solve_lower(law.solution.factor, J_root).T, law.solution.w @ J_root])
 
     def _metric(self, local: np.ndarray, conditioned: np.ndarray) -> np.ndarray:
         """Covariance (n, C, C) in which points are moved onto the law."""

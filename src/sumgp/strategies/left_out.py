@@ -1,0 +1,162 @@
+"""Rows, or blocks of rows, predicted from all others at held hyperparameters, in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from sumgp.numerics import symmetric_root
+from sumgp.priors import MultitaskPrior, nullspace_basis
+from sumgp.strategies.interface import PosteriorComponent
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+# V <= R in exact arithmetic, and equal where a measurement alone says what is known; round-off and tapers exceed it.
+SMALLEST_GAP = 1e-6  # of the noise
+NO_NOISE = 1e-10  # variance along a direction in which closed data have none, as a share of the largest
+
+
+@dataclass(frozen=True)
+class RowNoise:
+    """Noise of the measurements: variances (N, T), and the law F (R, T) that noise of closed data obeys."""
+
+    variances: np.ndarray
+    F: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, prior: MultitaskPrior, theta: np.ndarray, n_rows: int) -> RowNoise:
+        """That of a prior's noise model at theta."""
+        variances = prior.noise.variances(theta[prior.noise_slice])
+        closed = prior.noise.closed and prior.law is not None
+        return cls(np.broadcast_to(variances, (n_rows, prior.n_outputs)), prior.law.F if closed else None)  # type: ignore[union-attr]
+
+    def whitening(self, rows: np.ndarray, seen: np.ndarray) -> Whitening:
+        """For blocks ``rows`` (B, n) of which the entries ``seen`` (k,) were measured."""
+        if self.F is None:
+            sd = np.sqrt(self.variances[rows].reshape(len(rows), -1)[:, seen])
+            eye = np.eye(len(seen))
+            return Whitening(sd[:, :, None] * eye, eye / sd[:, None, :], np.log(sd).sum(axis=1))
+        basis = nullspace_basis(self.F)
+        inside = basis @ basis.T
+        roots, inverses, logs = [], [], []
+        for block in rows:
+            T = self.variances.shape[1]
+            R = np.zeros((len(block), T, len(block), T))
+            R[range(len(block)), :, range(len(block)), :] = inside @ (self.variances[block][:, :, None] * inside)
+            root = symmetric_root(R.reshape(len(block) * T, -1)[np.ix_(seen, seen)], NO_NOISE)
+            squares = np.sum(root**2, axis=0)
+            roots.append(root)
+            inverses.append((root / squares).T)
+            logs.append(0.5 * np.sum(np.log(squares)))
+        return Whitening(np.stack(roots), np.stack(inverses), np.array(logs))
+
+
+class Whitening(NamedTuple):
+    """Roots W (B, k, q) of noise covariances W W^T, their pseudo-inverses (B, q, k), and log |W| (B,)."""
+
+    roots: np.ndarray
+    inverses: np.ndarray
+    log_sizes: np.ndarray
+
+
+class LeftOut(NamedTuple):
+    """What the other rows say of those left out, unit-free.
+
+    ``residual`` (N, T) measurement minus prediction and ``variance`` (N, T) of it, noise included, NaN where nothing was
+    measured or left out; ``log_density`` (blocks,) of each block's measurements.
+    """
+
+    residual: np.ndarray
+    variance: np.ndarray
+    log_density: np.ndarray
+
+
+class Known(NamedTuple):
+    """The posterior given all rows: mean (N, T), and a covariance (nT, nT) for each block of n rows, point by point."""
+
+    mean: np.ndarray
+    covariances: Sequence[np.ndarray] | np.ndarray
+
+
+def left_out(
+    y: np.ndarray, known: Known, noise: RowNoise, blocks: Sequence[np.ndarray] | np.ndarray, widening: float = 1.0
+) -> LeftOut:
+    """Each block of rows of y (N, T) given all rows but its own.
+
+    With posterior mean m, covariance V and noise R of the measured entries of a block, and r = y - m, the block left out
+    has residual R (R - V)^-1 r and covariance R (R - V)^-1 R = R + R (R - V)^-1 V. The formula needs V as it follows from
+    the noise: one that was made ``widening`` times as wide afterwards is taken back first, and what the other rows leave
+    open is made as much wider. Where closed data have no noise there is nothing to be told: those directions drop out.
+    """
+    measured = ~np.isnan(y)
+    alike: dict[bytes, list[int]] = {}
+    for b, rows in enumerate(blocks):
+        alike.setdefault(measured[rows].tobytes(), []).append(b)
+    result = LeftOut(np.full(y.shape, np.nan), np.full(y.shape, np.nan), np.zeros(len(blocks)))
+    # Blocks with the same entries measured are solved together: one call for the rows of most data sets.
+    for members in alike.values():
+        rows = np.stack([blocks[b] for b in members])
+        seen = np.flatnonzero(measured[rows[0]].ravel())
+        if not len(seen):
+            continue
+        r = (y - known.mean)[rows].reshape(len(rows), -1)[:, seen]
+        V = np.stack([known.covariances[b] for b in members])[:, seen][:, :, seen] / widening**2
+        residual, variance, result.log_density[members] = _cavities(r, V, noise.whitening(rows, seen), widening)
+        places = np.repeat(rows, y.shape[1], axis=1)[:, seen], np.tile(np.arange(y.shape[1]), rows.shape[1])[seen]
+        result.residual[places], result.variance[places] = residual, variance
+    return result
+
+
+def _cavities(r: np.ndarray, V: np.ndarray, noise: Whitening, widening: float) -> LeftOut:
+    """Residuals, variances (B, k) and log densities (B,) of blocks with r (B, k) and V (B, k, k) given all rows."""
+    W, inverse = noise.roots, noise.inverses
+    q = W.shape[2]
+    values, vectors = np.linalg.eigh(np.eye(q) - inverse @ V @ inverse.swapaxes(1, 2))
+    values = np.maximum(values, SMALLEST_GAP)
+    z = np.einsum("bqj,bqk,bk->bj", vectors, inverse, r, optimize=True)
+    residual = np.einsum("bkq,bqj,bj->bk", W, vectors, z / values, optimize=True)
+    # What the other rows leave open has the factor 1 / v - 1 in units of the noise.
+    of_noise = 1.0 + widening**2 * (1.0 / values - 1.0)
+    variance = np.einsum("bkj,bj->bk", (W @ vectors) ** 2, of_noise)
+    log_density = -0.5 * np.sum(z**2 / (values * of_noise) / values, axis=1) - 0.5 * np.sum(np.log(of_noise), axis=1)
+    return LeftOut(residual, variance, log_density - noise.log_sizes - 0.5 * q * LOG_2PI)
+
+
+class TrainingRows(NamedTuple):
+    """Inputs as the kernels see them (N, D), in the user's units, and unit-free outputs (N, T)."""
+
+    x: np.ndarray
+    x_law: np.ndarray
+    y: np.ndarray
+
+
+def component_left_out(
+    component: PosteriorComponent,
+    rows: TrainingRows,
+    noise: RowNoise,
+    blocks: Sequence[np.ndarray] | None = None,
+    widening: float = 1.0,
+) -> LeftOut:
+    """``left_out`` of one component fitted to these rows; ``blocks`` of them, None = each row on its own."""
+    x, x_law, y = rows
+    T, C = y.shape[1], component.n_columns
+    mean, covariance = component.marginals(x, x_law)
+    if blocks is None:
+        return left_out(y, Known(mean[:, :T], covariance[:, :T, :T]), noise, np.arange(len(x))[:, None], widening)
+    joint = []
+    for block in blocks:
+        n = len(block)
+        whole = component.joint_covariance(x[block], x_law[block]).reshape(n, C, n, C)
+        joint.append(whole[:, :T, :, :T].reshape(n * T, n * T))
+    return left_out(y, Known(mean[:, :T], joint), noise, blocks, widening)
+
+
+def mixed(parts: Sequence[LeftOut], weights: np.ndarray) -> LeftOut:
+    """What a mixture says whose components say ``parts``; its weights are held too."""
+    residual = np.einsum("k,knt->nt", weights, np.stack([p.residual for p in parts]))
+    spread = np.stack([p.variance + (p.residual - residual) ** 2 for p in parts])
+    log_density = logsumexp(np.stack([p.log_density for p in parts]), b=weights[:, None], axis=0)
+    return LeftOut(residual, np.einsum("k,knt->nt", weights, spread), log_density)
