@@ -1,4 +1,4 @@
-# make test | demo | bench | docs | format | soak | mutants | clean
+# make test | test-cpus | test-browser | demo | app | bench | docs | format | soak | mutants | clean
 # Each target first creates .venv (Python 3.11 or newer) with the versions in constraints.txt.
 
 # Matrices here are small: threads inside BLAS cost more than they give.
@@ -12,6 +12,7 @@ export NO_MKDOCS_2_WARNING := 1
 BIN := .venv/bin
 READY := .venv/.ready
 BENCH_READY := .venv/.bench-ready
+BROWSER_READY := .venv/.browser-ready
 PIP_INSTALL := $(BIN)/python -m pip install --quiet -c constraints.txt
 
 # The first interpreter that runs and is new enough; a name on the path need not work.
@@ -20,10 +21,10 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python; do \
 
 # The stamp holds the folder it was made for: a moved folder or a vanished interpreter means a new environment.
 ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/null),$(CURDIR))
-$(shell rm -f $(READY) $(BENCH_READY))
+$(shell rm -f $(READY) $(BENCH_READY) $(BROWSER_READY))
 endif
 
-.PHONY: test demo bench docs format soak mutants clean
+.PHONY: test test-cpus test-browser demo app bench docs format soak mutants clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -35,11 +36,15 @@ $(READY): pyproject.toml constraints.txt
 	        $(PYTHON) -m venv --clear --without-pip .venv && $(PYTHON) -m pip --python .venv install --quiet pip; }; }
 	@echo "Installing sumgp and its dependencies into .venv (once; takes a minute or two)"
 	@$(PIP_INSTALL) --upgrade pip
-	@$(PIP_INSTALL) -e ".[test,docs,dask]"
+	@$(PIP_INSTALL) -e ".[test,docs,dask,app]"
 	@printf '%s\n' "$(CURDIR)" > $@
 
 $(BENCH_READY): $(READY)
 	$(PIP_INSTALL) -e ".[bench]"
+	@touch $@
+
+$(BROWSER_READY): $(READY)
+	@$(PIP_INSTALL) -e ".[browser]"
 	@touch $@
 
 test: $(READY)
@@ -51,8 +56,25 @@ test: $(READY)
 	$(BIN)/python -m pytest -q -n 0 --doctest-modules src
 	$(BIN)/python -m mkdocs build --strict --quiet
 
+# Other CPUs round otherwise: the sensitive tests with each kind of kernels. CPUS=--short: a few of them.
+test-cpus: $(READY)
+	$(BIN)/python tools/other_cpus.py $(CPUS)
+
+# Drives the page in a real browser; pictures of it at two widths and in both themes go to browser-output.
+test-browser: $(BROWSER_READY)
+	@for p in chromedriver chromium:chromium-browser:google-chrome; do \
+	    found=; for n in $$(echo $$p | tr : ' '); do command -v $$n >/dev/null && found=yes; done; \
+	    test -n "$$found" || { echo "make test-browser needs Chromium and its driver, but $$p is not on the path."; \
+	        echo "Debian and Ubuntu: apt-get install chromium chromium-driver; Fedora: dnf install chromium chromedriver;"; \
+	        echo "macOS: brew install --cask chromium chromedriver"; exit 1; }; done
+	$(BIN)/python -m pytest -q -n 0 -o python_files='browser_*.py' tests/browser
+
 demo: $(READY)
 	$(BIN)/sumgp demo --out demo-output
+
+# Prints the address of the page, and opens it where there is a browser.
+app: $(READY)
+	$(BIN)/sumgp app
 
 bench: $(BENCH_READY)
 	$(BIN)/sumgp bench
@@ -72,6 +94,6 @@ mutants: $(READY)
 
 # Keeps .venv, which is slow to make; remove that folder by hand to start from nothing.
 clean:
-	rm -rf site demo-output bench-output soak-output build dist htmlcov .coverage
+	rm -rf site demo-output bench-output soak-output browser-output build dist htmlcov .coverage
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

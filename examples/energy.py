@@ -1,4 +1,4 @@
-"""Energy of an oscillator: what does the law buy, and what if the energy itself is not known?"""
+"""Energy of an oscillator: how much does the law improve the fit, and what if the energy itself is not known?"""
 
 # --8<-- [start:data]
 from pathlib import Path

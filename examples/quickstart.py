@@ -1,13 +1,10 @@
 """A noisy oscillator whose energy is known: the example of the README."""
 
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
 
 import sumgp
 
-data = pd.read_csv(Path(__file__).with_name("oscillator.csv"))  # columns t, z, v; empty cells were not measured
+data = sumgp.datasets.oscillator().frame  # columns t, z, v; NaN was not measured
 law = "k/2*z**2 + m/2*v**2 = E"
 gp = sumgp.ConstrainedGP(law, outputs=["z", "v"], inputs=["t"], constants={"k": 1.0, "m": 1.0, "E": 0.8})
 gp.fit(data[["t"]], data[["z", "v"]])

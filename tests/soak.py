@@ -89,7 +89,8 @@ def page(trials: Sequence[Trial]) -> str:
     bad = [t for t in trials if t.outcome not in ALLOWED]
     seeds = f"{min(t.seed for t in trials)} to {max(t.seed for t in trials)}"
     lines = ["# Soak test", "", *INTRODUCTION, "", f"This table: {len(trials)} problems, seeds {seeds}.", ""]
-    lines += [f"**{len(bad)} of {len(trials)} problems ended otherwise.** CPU time {cpu / len(trials):.2f} s a problem.", ""]
+    verdict = f"{len(bad)} of {len(trials):,} problems failed." if bad else f"All {len(trials):,} problems passed."
+    lines += [f"**{verdict}** CPU time {cpu / len(trials):.2f} s a problem.", ""]
     lines += ["## By law", "", *counts(trials, "kind"), "## By strategy", "", *counts(trials, "strategy")]
     lines += ["## By uncertainty", "", *counts(trials, "uncertainty")]
     lines += ["## Slowest", "", *slowest(trials), "## Largest violation of the law", "", *violations(trials)]

@@ -62,7 +62,8 @@ def package_of(file: Path) -> str:
     return ".".join(file.parent.parts) or file.stem
 
 
-@pytest.mark.parametrize(("program", "told"), zip((energy, linear, series), TOLD, strict=True))
+@pytest.mark.parametrize(("program", "told"), list(zip((energy, linear, series), TOLD, strict=True)))
 def test_a_fit_enters_the_packages_that_the_page_names(program: Callable[[], object], told: list[str]) -> None:
+    program()  # once before: names of the front page are loaded when first used
     found = {package_of(file) for file in entered(program)} - {"errors"}
     assert found == set(told)

@@ -164,7 +164,7 @@ def test_figure_shows_each_output_its_gaps_and_the_residual() -> None:
     y = Y.copy()
     y[2:5, 1] = np.nan
     posterior = plug_in(BUDGET).fit(X, y).posterior(ASKED)
-    figure = posterior.plot()
+    figure = posterior.plot(residual=True)
     assert [a.get_ylabel() for a in figure.axes] == ["y1", "y2", "y3", "law residual"]
     labels = [line.get_label() for line in figure.axes[1].get_lines()]
     assert {"mean", "measured", "not measured"} <= set(labels)

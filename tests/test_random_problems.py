@@ -61,7 +61,7 @@ def test_the_page_counts_every_problem_and_shows_what_is_not_allowed() -> None:
     good = Trial(1, "linear", "chosen", "plug-in", FITTED, violation=2e-15, seconds=1.5, cpu=1.0)
     refused = Trial(2, "sum", "Projected", "plug-in", "refused: DataError", message="Y: 3 rows of 'a|b'; drop them")
     page = soak.page([good, replace(good, seed=3), refused, replace(good, seed=9, outcome="not finite")])
-    assert "**1 of 4 problems ended otherwise.** CPU time 0.75 s a problem." in page
+    assert "**1 of 4 problems failed.** CPU time 0.75 s a problem." in page
     assert "| linear | 3 | 2 | 0 | 1 |" in page
     assert "| Y: N rows of '...'; drop them | 1 |" in page
     assert "| 9 | linear | chosen | not finite | 0 |  |" in page

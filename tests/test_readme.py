@@ -27,6 +27,14 @@ def test_example_is_the_file() -> None:
     assert blocks("python")[0].strip() == body
 
 
+def test_example_can_be_pasted_into_a_notebook() -> None:
+    """No file beside it is needed: the test of examples/quickstart.py runs it, and this one sees that it has no place."""
+    assert "__file__" not in blocks("python")[0]
+    assert "read_csv" not in blocks("python")[0]
+    assert ". .venv/bin/activate" in "".join(blocks("sh"))
+    assert "pip install ." in "".join(blocks("sh"))
+
+
 def test_example_is_ten_lines_after_its_imports() -> None:
     lines = [line for line in blocks("python")[0].splitlines() if line and not re.match(r"import |from ", line)]
     assert len(lines) <= 10

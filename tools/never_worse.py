@@ -1,9 +1,15 @@
-"""Does a law ever make the answer worse? Windows of the double pendulum with three sets of laws, and a swinging skeleton.
+"""Does a law ever make the answer worse? Recordings of bodies, and families of smooth problems.
 
-    python tools/never_worse.py [--datasets 50] [--first-seed 0] [--jobs 2] [--integrated]
+    python tools/never_worse.py bodies [--datasets 50] [--first-seed 0] [--jobs 2] [--integrated]
 
-Prints for each problem the mean error without the law, with each point moved onto it, and with it imposed, and the largest
-law residual. Recordings of the real pendulum are read from SUMGP_DATA_DIR; without them the pendulum is simulated.
+Windows of the double pendulum with three sets of laws, and a swinging skeleton: prints for each the mean error without the
+law, with each point moved onto it, and with it imposed, and the largest law residual. Recordings of the real pendulum are
+read from SUMGP_DATA_DIR; without them the pendulum is simulated.
+
+    python tools/never_worse.py families [--datasets 20] [--first-seed 0] [--jobs 1] [--quick] [--only NAME] [--page FILE]
+
+The families of tools/families: fits with the law and without. Each problem is a line of JSON in --records, and problems
+that are there already are not fitted again. Prints the page docs/never-worse.md, or writes it to --page.
 """
 
 from __future__ import annotations
@@ -11,12 +17,16 @@ from __future__ import annotations
 import argparse
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 
 import sumgp
+from families import FAMILIES
+from families.records import completed
+from families.table import page
 from sumgp.laws import AllOf, Constraint, FunctionConstraint
 from sumgp_studies.experiments.double_pendulum import POSITIONS, VELOCITIES, DoublePendulum, arm_lengths
 from sumgp_studies.experiments.pendulum_data import find_recordings
@@ -25,6 +35,7 @@ BONES = np.array([0.5, 0.4, 0.3])  # metres
 CAMERA_NOISE = 0.02
 STRATEGIES = {"no law": sumgp.Unconstrained(), "projected": sumgp.Projected(), "linearized": sumgp.Linearized()}
 OUTPUTS = [*POSITIONS, *VELOCITIES, "f8", "f9", "f10", "f11"]
+QUICK_STRIDE = 6  # every sixth family in a quick run
 LAWS = ("energy", "arms", "energy + arms + velocities")
 
 
@@ -122,14 +133,8 @@ def scores(problem: str, seed: int, uncertainty: str) -> dict[str, tuple[float, 
     return result
 
 
-def main() -> None:
-    """Run all problems and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", type=int, default=50)
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--integrated", action="store_true", help="average over hyperparameters (default: plug-in)")
-    chosen = parser.parse_args()
+def bodies(chosen: argparse.Namespace) -> None:
+    """Run the pendulum and the skeleton and print their table."""
     seeds = range(chosen.first_seed, chosen.first_seed + chosen.datasets)
     uncertainty = "integrated" if chosen.integrated else "plug-in"
     print(f"{'problem':28s} {'no law':>9s} {'projected':>9s} {'linearized':>10s}  law residual  tapers chosen")
@@ -141,6 +146,39 @@ def main() -> None:
         counted = ", ".join(f"{t}: {tapers.count(t)}" for t in sorted(set(tapers)))
         errors = f"{mean['no law']:9.5f} {mean['projected']:9.5f} {mean['linearized']:10.5f}"
         print(f"{problem:28s} {errors}  {worst:12.1e}  {counted}", flush=True)
+
+
+def in_families(chosen: argparse.Namespace) -> None:
+    """Score the families and print or write their page."""
+    few = FAMILIES[::QUICK_STRIDE] if chosen.quick else FAMILIES
+    families = [f for f in few if chosen.only is None or chosen.only in f.name]
+    seeds = range(chosen.first_seed, chosen.first_seed + (1 if chosen.quick else chosen.datasets))
+    text = page(families, completed(chosen.records, families, seeds, chosen.jobs))
+    if chosen.page is None:
+        print(text)
+    else:
+        chosen.page.write_text(text)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Read the command line and run one of the two studies."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    studies = parser.add_subparsers(required=True)
+    for name, run, datasets, jobs in (("bodies", bodies, 50, 2), ("families", in_families, 20, 1)):
+        study = studies.add_parser(name)
+        study.set_defaults(run=run)
+        study.add_argument("--datasets", type=int, default=datasets)
+        study.add_argument("--first-seed", type=int, default=0)
+        study.add_argument("--jobs", type=int, default=jobs)
+        if name == "bodies":
+            study.add_argument("--integrated", action="store_true", help="average over hyperparameters (default: plug-in)")
+        else:
+            study.add_argument("--quick", action="store_true", help="one seed of every sixth family")
+            study.add_argument("--only", help="families whose name contains this")
+            study.add_argument("--records", type=Path, default=Path("never-worse.jsonl"))
+            study.add_argument("--page", type=Path)
+    chosen = parser.parse_args(arguments)
+    chosen.run(chosen)
 
 
 if __name__ == "__main__":

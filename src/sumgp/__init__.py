@@ -1,24 +1,73 @@
 """Gaussian processes whose predictions obey a law."""
 
-from sumgp.errors import ConstraintError, DataError, NumericalError, SumGPError, SumGPWarning
-from sumgp.estimator import ConstrainedGP
-from sumgp.files import load
-from sumgp.laws import (
-    Constraint,
-    FunctionConstraint,
-    LinearConstraint,
-    SumConstraint,
-    Term,
-    Unknown,
-    parse_constraint,
-)
-from sumgp.many import FitResult, fit_many
-from sumgp.paper_method import Transformed
-from sumgp.paper_method.engines import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
-from sumgp.solvers import Dense, Kronecker, Markov
-from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
+from __future__ import annotations
 
-__version__ = "0.1.0"
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from sumgp.version import VERSION
+
+if TYPE_CHECKING:
+    from sumgp import datasets
+    from sumgp.errors import ConstraintError, DataError, NumericalError, SumGPError, SumGPWarning
+    from sumgp.estimator import ConstrainedGP
+    from sumgp.files import load
+    from sumgp.laws import (
+        Constraint,
+        FunctionConstraint,
+        LinearConstraint,
+        SumConstraint,
+        Term,
+        Unknown,
+        parse_constraint,
+    )
+    from sumgp.many import FitResult, fit_many
+    from sumgp.paper_method import Transformed
+    from sumgp.paper_method.engines import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
+    from sumgp.solvers import Dense, Kronecker, Markov
+    from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
+
+__version__ = VERSION
+
+# Module -> public names in it. A module is loaded when one of its names is first used: linear algebra and scikit-learn
+# take seconds to load, and programs that only show a help page do not need them.
+_HOMES = {
+    "laws": (
+        "Constraint",
+        "FunctionConstraint",
+        "LinearConstraint",
+        "SumConstraint",
+        "Term",
+        "Unknown",
+        "parse_constraint",
+    ),
+    "errors": ("ConstraintError", "DataError", "NumericalError", "SumGPError", "SumGPWarning"),
+    "estimator": ("ConstrainedGP",),
+    "paper_method.engines": ("ExpectationPropagation", "Gaussian", "Laplace", "MomentMatched", "Variational"),
+    "many": ("FitResult", "fit_many"),
+    "files": ("load",),
+    "paper_method": ("Transformed",),
+    "solvers": ("Dense", "Kronecker", "Markov"),
+    "strategies": ("Conditioned", "Linearized", "Projected", "Unconstrained"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, from its module; kept, so that this runs once for each."""
+    if name == "datasets":
+        return import_module("sumgp.datasets")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'sumgp' has no attribute {name!r}")
+    value = getattr(import_module(f"sumgp.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """What editors and notebooks offer for completion."""
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "Conditioned",
@@ -47,6 +96,7 @@ __all__ = [
     "Unconstrained",
     "Unknown",
     "Variational",
+    "datasets",
     "fit_many",
     "load",
     "parse_constraint",

@@ -2,12 +2,15 @@
 
 The target has two law sds, as the package has: hyperparameters see the law through its evidence, with the sd stated by
 ``smeared_law``; outputs given hyperparameters obey it to a hundredth of that, which the package's last level is close to.
-Means are expected values (averages of the posterior's quantiles), in units of the MCMC's sd.
+Means are expected values (averages of the posterior's quantiles), in units of the MCMC's sd. Bounds are the systematic error
+that the method may have, in root mean square over points and outputs, plus the noise of both sides (``monte_carlo``): noise
+alone fails a test with a chance below 1e-4.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF
 from support.law_draws import draw_outputs, linearise
 from support.law_mcmc import Proposal, Samples, r_hat, sample, tightened
+from support.monte_carlo import Comparison, compared, root_mean_square
 from support.smeared_law import SmearedLaw, smeared_law
 
 from sumgp import ConstrainedGP, Linearized
@@ -29,10 +33,10 @@ from sumgp.strategies.interface import Fitted
 from sumgp.strategies.problem import FitProblem
 
 TIGHT = 0.01
-THETAS, EACH = 40, 35  # hyperparameters that package and MCMC share, and draws of outputs for each
+THETAS, EACH = 40, 60  # hyperparameters that package and MCMC share, and draws of outputs for each
 QUANTILES = 60
-MANY_DRAWS = 2500
-MEAN, SD = 0.15, 0.15
+MANY_DRAWS = 300
+MEANS, SDS, AVERAGE_SD = 0.05, np.log1p(0.075), 0.04  # systematic errors: sds, and logarithms of sds
 
 LAWS = {"circle": "a**2 + b**2 = 1.6", "logarithm": "0.5*a + log(b) = 1", "product": "a*b = 2"}
 
@@ -75,11 +79,18 @@ class Reference:
         setup = LawSetup(self.target.law, np.zeros(0), self.target.x[:, None], self.target.x_law)
         return LawEngine(self.problem, setup, law_sd=self.target.law_sd)
 
-    def differences(self, posterior: Posterior, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(n, T) differences of means in sds, and ratios of sds, of a posterior at the target's points and draws f."""
-        scaling, sd = self.target.scaling, f.std(axis=0)
+    @cached_property
+    def f(self) -> np.ndarray:
+        """(steps, chains, n, T) outputs for every fourth step of the chains."""
+        theta = self.samples.theta[::4]
+        f, _ = tightened(self.target, theta.reshape(-1, theta.shape[2]), TIGHT, 2, seed=1)
+        return f.reshape(*theta.shape[:2], *f.shape[1:])
+
+    def compared(self, posterior: Posterior, f: np.ndarray, effective: float = np.inf, widening: float = 1.0) -> Comparison:
+        """A posterior at the target's points beside draws f (steps, groups, n, T)."""
+        scaling = self.target.scaling
         mean = np.mean([posterior.quantile(p) for p in (np.arange(QUANTILES) + 0.5) / QUANTILES], axis=0)
-        return (scaling.outputs(mean) - f.mean(axis=0)) / sd, posterior.std / scaling.y_scale / sd
+        return compared(scaling.outputs(mean), posterior.std / scaling.y_scale / widening, f, effective)
 
 
 @pytest.fixture(scope="module", params=list(LAWS))
@@ -90,10 +101,6 @@ def reference(request: pytest.FixtureRequest) -> Reference:
     model = ConstrainedGP(LAWS[request.param], outputs=["a", "b"], inputs=["x"], kernel=RBF(), strategy=strategy)
     problem, _ = model._problem(X, Y, lambda stage: None)
     return Reference(target, sample(target), problem, model.fit(X, Y))
-
-
-def root_mean_square(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))
 
 
 def test_chains_agree(reference: Reference) -> None:
@@ -119,9 +126,9 @@ def test_evidences_of_data_and_law(reference: Reference) -> None:
 
 
 def test_outputs_given_hyperparameters(reference: Reference) -> None:
-    """The law imposed by linearisation, averaged over the MCMC's own hyperparameters.
+    """The law imposed by linearisation, averaged over the MCMC's own hyperparameters: their noise drops out.
 
-    Single values near turning points, where the law's bend is all that is left, the MCMC itself knows to a tenth only.
+    Low noise makes this the test that sees sds that are wrong by a tenth.
     """
     thetas = reference.some(THETAS)
     engine = reference.engine()
@@ -131,34 +138,27 @@ def test_outputs_given_hyperparameters(reference: Reference) -> None:
     posterior = Posterior(fitted, problem.scaling, problem.law, problem.data, reference.target.x_law)
     f, accepted = tightened(reference.target, np.repeat(thetas, EACH, axis=0), TIGHT, 2, seed=1)
     assert accepted > 0.7
-    means, sds = reference.differences(posterior, f)
-    assert np.quantile(np.abs(means), 0.9) < MEAN
-    assert root_mean_square(np.log(sds)) < np.log1p(SD)
-    assert np.median(np.abs(sds - 1.0)) < SD / 3.0
-
-
-def test_the_whole_fit(reference: Reference) -> None:
-    """Hyperparameters averaged over by the package itself: sds on average over points and outputs.
-
-    Its few dozen draws leave errors of 0.1 to 0.3 sd in the means: those are compared with many more draws. The chains
-    have the package's own prior, so that the widening for priors of another form is taken out.
-    """
-    f, _ = tightened(reference.target, reference.some(1200), TIGHT, 2, seed=1)
-    _, sds = reference.differences(reference.model.posterior(reference.target.x_law), f)
-    widening = reference.model.fit_report_.details["widening"]
-    assert widening == WIDENING
-    assert abs(np.exp(np.mean(np.log(sds / widening))) - 1.0) < SD
+    found = reference.compared(posterior, f.reshape(THETAS, EACH, *f.shape[1:]))
+    assert root_mean_square(found.means.value) < MEANS + found.means.noise()
+    assert root_mean_square(found.log_sds.value) < SDS + found.log_sds.noise()
+    assert abs(found.average.value) < AVERAGE_SD + found.average.noise()
 
 
 def test_the_whole_fit_with_many_draws(reference: Reference) -> None:
-    """What the average over hyperparameters converges to: all means, and all sds but for single ones at turning points."""
+    """What the average over hyperparameters converges to.
+
+    Both sides have noise of their own here: sds that are wrong by a third are seen, finer errors in the test above. The
+    chains have the package's own prior, so that the widening for priors of another form is taken out.
+    """
     X, Y = reference.model.data_.x, reference.model.data_.y
     many = clone(reference.model).set_params(strategy=Linearized(taper=None, draws=MANY_DRAWS)).fit(X, Y)
-    f, _ = tightened(reference.target, reference.some(1200), TIGHT, 2, seed=1)
-    means, sds = reference.differences(many.posterior(reference.target.x_law), f)
-    assert np.max(np.abs(means)) < MEAN
-    assert np.quantile(np.abs(sds / WIDENING - 1.0), 0.9) < SD
-    assert root_mean_square(np.log(sds / WIDENING)) < np.log1p(SD / 2.0)
+    details = many.fit_report_.details
+    assert details["widening"] == WIDENING
+    posterior = many.posterior(reference.target.x_law)
+    found = reference.compared(posterior, reference.f, details["effective_sample_size"], WIDENING)
+    assert root_mean_square(found.means.value) < MEANS + found.means.noise()
+    assert root_mean_square(found.log_sds.value) < SDS + found.log_sds.noise()
+    assert abs(found.average.value) < AVERAGE_SD + found.average.noise()
 
 
 def test_a_linear_law_is_drawn_exactly() -> None:
@@ -181,20 +181,22 @@ def test_a_linear_law_is_drawn_exactly() -> None:
 
 
 def test_chains_have_the_mean_of_weighted_draws() -> None:
-    """Hyperparameters of the MCMC beside importance sampling from a wide Student t."""
+    """Hyperparameters of the MCMC beside importance sampling from a wide Student t, in batches."""
     X, Y = data("circle")
     target = smeared_law(LAWS["circle"], X, Y)
-    chains = sample(target, keep=120, seed=3).theta.reshape(-1, 6)
-    fitted = Proposal.fitted(chains)
+    chains = sample(target, burn=60, keep=60, seed=3).theta
+    fitted = Proposal.fitted(chains.reshape(-1, 6))
     wide = Proposal(fitted.mean + 0.3 * np.diagonal(fitted.root), 1.4 * fitted.root)
     rng = np.random.default_rng(4)
-    thetas = wide.draw(3500, rng)
+    thetas = wide.draw(1600, rng)
     given = target.given_data(thetas)
     drawn = draw_outputs(target, given, linearise(target, given), rng)
     log_weights = given.log_weight + drawn.log_weight - wide.log_density(thetas)
     weights = np.exp(log_weights - logsumexp(log_weights))
-    assert 1.0 / np.sum(weights**2) > 300.0
+    effective = 1.0 / np.sum(weights**2)
+    assert effective > 150.0
     mean = weights @ thetas
     sd = np.sqrt(weights @ (thetas - mean) ** 2)
-    assert np.max(np.abs(chains.mean(axis=0) - mean) / sd) < 0.15
-    assert chains.std(axis=0) == pytest.approx(sd, rel=0.15)
+    found = compared(mean, sd, chains, effective)
+    assert root_mean_square(found.means.value) < found.means.noise()
+    assert root_mean_square(found.log_sds.value) < found.log_sds.noise()

@@ -22,7 +22,10 @@ from sumgp.cli import app, arguments
 from sumgp.cli.app import COMMANDS, one_line
 from sumgp.cli.demo import CONSTANTS, truth
 from sumgp.cli.demo import oscillator as oscillator_frame
+from sumgp.cli.guide import EXAMPLES
+from sumgp.estimator.choices import kernel_named
 from sumgp.files import writing as files
+from sumgp.version import VERSION
 from sumgp_studies.experiments.records import Record, RecordFile
 
 FILES = {"model.sumgp", "predictions.csv", "report.html"}
@@ -206,9 +209,12 @@ def test_page_is_self_contained_and_escaped(sumgp, tmp_path: Path) -> None:
     result = sumgp("fit", tmp_path / "d.csv", "-c", law, "--inputs", "x", "--plug-in", "--grid", 5, "--out", tmp_path / "o")
     assert result.code == 0, result.err
     page = (tmp_path / "o/report.html").read_text()
-    assert "<script" not in page
-    assert not re.search(r"(?:src|href|srcset)=\"(?!data:|#)", page)
-    assert not re.search(r"@import|url\((?!#|data:)", page)
+    assert "alert(1)</script" not in page
+    # Two scripts of the package, and figures as data; what is left is markup.
+    markup = re.sub(r"<script>.*?</script>|<script type=\"application/json\">[^<]*</script>", "", page, flags=re.S)
+    assert "<script" not in markup
+    assert not re.search(r"(?:src|href|srcset)=\"(?!data:|#)", markup)
+    assert not re.search(r"@import|url\((?!#|data:)", markup)
     assert "b[red]" in result.out
 
 
@@ -234,8 +240,8 @@ def test_demo(sumgp, tmp_path: Path) -> None:
     assert errors["unconstrained"] == pytest.approx(np.sqrt(np.mean((gp.predict(grid) - truth(grid)) ** 2)), abs=1e-4)
     assert errors["linearized"] < errors["projected"] < errors["unconstrained"]
     page = (tmp_path / "demo/report.html").read_text()
-    # Three figures, light and dark; those over the inputs have a form for phones as well.
-    assert page.count("data:image/svg+xml") == 2 * (3 + 2)
+    # Three figures, light and dark.
+    assert page.count("data:image/svg+xml;base64,") == 2 * 3
     assert set(CONSTANTS) == {"k", "m", "E"}
     assert sumgp("demo", "--out", tmp_path / "demo").code == 0
 
@@ -244,8 +250,27 @@ def test_help_names_every_command(sumgp) -> None:
     result = sumgp("--help")
     assert result.code == 0
     assert all(name in result.out for name in COMMANDS)
-    for name in COMMANDS:
-        assert sumgp(name, "--help").code == 0
+    assert {"--version", "-h"} <= set(re.findall(r"(?<![\w-])--?[a-z]+", result.out))
+    assert sumgp("-h").out == result.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_ends_with_examples_that_its_options_allow(sumgp, name: str) -> None:
+    result = sumgp(name, "--help")
+    assert result.code == 0
+    assert sumgp(name, "-h").out == result.out
+    above, _, below = result.out.partition("Examples:")
+    assert f"sumgp {name}" in below
+    used = {word for example in EXAMPLES[name] for word in re.findall(r"(?<!\S)--?[a-z][a-z-]*", example)}
+    assert used <= set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", above))
+
+
+def test_version(sumgp) -> None:
+    assert sumgp("--version").out == f"sumgp {VERSION}\n"
+
+
+def test_a_mistyped_command_is_corrected(sumgp) -> None:
+    assert "Did you mean 'predict'?" in sumgp("predit").err
 
 
 @pytest.mark.parametrize(
@@ -317,6 +342,8 @@ def test_interrupt_key_leaves_nothing(oscillator: Path, tmp_path: Path) -> None:
     _, err = program.communicate(timeout=60)
     assert program.returncode == 130, err
     assert "Traceback" not in err
+    assert err.startswith("stopped")
+    assert "run the same command again" in err
     assert not (tmp_path / "o").exists()
 
 
@@ -324,7 +351,7 @@ def test_names_and_constants() -> None:
     assert arguments.names("a, b,`c, d`", "--outputs") == ["a", "b", "c, d"]
     assert arguments.constants(["E=0.8", "s=total", "c=unknown"]) == {"E": 0.8, "s": "total", "c": "unknown"}
     assert arguments.noise("0.1,0.2") == [0.1, 0.2]
-    assert str(arguments.kernel("rbf + matern32")[1]) == "Matern(length_scale=1, nu=1.5)"
+    assert str(kernel_named("rbf + matern32")[1]) == "Matern(length_scale=1, nu=1.5)"
 
 
 def test_cold_fit_of_twenty_rows_is_quick(tmp_path: Path) -> None:

@@ -9,13 +9,15 @@ from sklearn.gaussian_process.kernels import Matern
 
 import sumgp
 from sumgp.paper_method import Transformed
+from sumgp.report.drawing import Map
 from sumgp.report.figures import fit_pictures, in_dark
+from sumgp.report.fit_maps import is_map, map_panels
 from sumgp.report.fit_page import number, render_fit
 from sumgp.report.fit_study import FitStudy, caught, study
 from sumgp.report.scores import law_violation, leave_one_out, lengthscales, noise_sds
-from sumgp.report.wording import advice
+from sumgp.report.style import DARK, LIGHT
+from sumgp.report.wording import advice, verdict
 from sumgp.solvers.choice import Markov
-from sumgp_studies.report.style import DARK, LIGHT
 
 
 def data(rows: int = 9, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
@@ -129,6 +131,9 @@ def test_a_good_fit_is_called_good() -> None:
     found = studied(fitted("a + b = 1", x, Y))
     assert "keep the law" in findings(found, True)
     assert findings(found, False) == ""
+    assert verdict(found).kind in ("better", "same")
+    page = render_fit(found, "title")
+    assert page.index(verdict(found).text.split(":")[0]) < page.index('id="figures"')
 
 
 def test_a_wrong_law_is_noticed() -> None:
@@ -138,6 +143,8 @@ def test_a_wrong_law_is_noticed() -> None:
     words = findings(found, False)
     assert "contradict" in words
     assert "worse with the law" in words
+    assert verdict(found).kind == "worse"
+    assert verdict(found).text.startswith("The law makes the predictions worse")
 
 
 def test_short_lengthscales_are_noticed() -> None:
@@ -183,6 +190,28 @@ def test_page_of_several_inputs_many_outputs_and_columns() -> None:
     page = render_fit(found, "many")
     assert "The first 12 of 14 outputs" in page
     assert "drawn over p" in page
+
+
+def test_a_grid_over_two_inputs_is_drawn_as_maps() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.uniform(size=(15, 2))
+    Y = np.column_stack([x[:, 0], 1.0 - x[:, 0]]) + 0.01 * rng.standard_normal((15, 2))
+    gp = sumgp.ConstrainedGP("a + b = 1", outputs=["a", "b"], inputs=["p", "q"], uncertainty="plug-in", restarts=0).fit(x, Y)
+    grid = np.stack(np.meshgrid(np.linspace(0, 1, 4), np.linspace(0, 2, 5)), axis=-1).reshape(-1, 2)
+    shuffled = rng.permutation(grid)
+    found = study(gp, shuffled, (), lambda stage: None)
+    own = map_panels(found, LIGHT)[0].marks[0]
+    assert isinstance(own, Map)
+    assert own.values.shape == (5, 4)
+    at = np.array([[own.x[2], own.y[3]]])
+    assert own.values[3, 2] == pytest.approx(gp.predict(at)[0, 0], abs=1e-9)
+    assert [p.title for p in map_panels(found, LIGHT)][:3] == [
+        "a, with the law",
+        "a, without the law",
+        "a, standard deviation",
+    ]
+    assert fit_pictures(found)[0].name == "maps"
+    assert not is_map(gp.posterior(shuffled[:-1]))
 
 
 def test_dark_figure_has_only_dark_colours() -> None:

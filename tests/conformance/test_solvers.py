@@ -122,4 +122,4 @@ def test_the_state_space_form_refuses_several_inputs_and_other_kernels() -> None
 def test_something_that_is_no_solver_is_refused() -> None:
     law = LAWS["constant"]
     with pytest.raises(DataError, match=r"solver"):
-        estimator(None, law, KERNEL, "dense").fit(X, data(law, "complete"))
+        estimator(None, law, KERNEL, "dance").fit(X, data(law, "complete"))

@@ -11,6 +11,7 @@ from sumgp import ConstrainedGP
 from sumgp.estimator import default_strategy
 from sumgp.hyperparameters.objective import Objective
 from sumgp.hyperparameters.optimise import Attempt, MapEstimate
+from sumgp.priors import reordered
 from sumgp.strategies.problem import FitProblem
 
 
@@ -21,7 +22,9 @@ class HeldProblem(FitProblem):
     theta: Any = None
 
     def maximise(self, objective: Objective, what: str, starts: object = None) -> MapEstimate:
-        theta = objective.prior.start() if self.theta is None else self.theta
+        # The search has the outputs in an order of its own; ``theta`` is for the order of the problem.
+        given = reordered(objective.prior, np.argsort(self.output_order))
+        theta = objective.prior.start() if self.theta is None else given.back(self.theta)
         value = objective(theta)[0]
         return MapEstimate(theta, value, "converged", (Attempt(theta, value, 0, "converged"),))
 

@@ -148,7 +148,7 @@ WRONG = [
     Wrong("`CO2 ppm` = 1", "did you mean 'CO2 (ppm)'?", "`CO2 ppm`"),
     Wrong("__import__ = z", "unknown name '__import__'", "__import__"),
     Wrong("sine(z) = 1", "unknown function 'sine' - did you mean 'sin'?", "sine"),
-    Wrong("ln(z) = 1", "write log", "ln"),
+    Wrong("lg(z) = 1", "write log10 or log2", "lg"),
     Wrong("z(v) = 1", "'z' is not a function", "z"),
     Wrong("__import__(z) = 1", "unknown function '__import__'", "__import__"),
     Wrong("exp(z, v) = 1", "exp takes one argument", "exp(z, v)"),
@@ -177,7 +177,7 @@ WRONG = [
     Wrong("`z = 1", "never closed", "`"),
     Wrong("z, v = 1", "unexpected ','", ","),
     Wrong("exp() = z", "got ')'", ")"),
-    Wrong("z\u2212v = 1", "write -", "\u2212"),
+    Wrong("z = 0,5", "with a point", ","),
     # things that programs can do and formulas cannot
     Wrong("z.real = 1", "no attribute access", "."),
     Wrong("np.exp(z) = 1", "no attribute access", "."),

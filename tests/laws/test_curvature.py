@@ -78,19 +78,6 @@ def test_intervals_at_a_turning_point_stay_within_what_the_law_allows() -> None:
     assert posterior.std[turning, 0] > in_tangent
 
 
-def test_many_bent_points_get_gaussian_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
-    t = np.linspace(0.0, 6.0, 12)
-    Y = np.stack([np.sin(t), np.cos(t)], axis=1)
-    gp = sumgp.ConstrainedGP("z**2 + v**2 = 1", outputs=["z", "v"], uncertainty="plug-in", noise=0.3).fit(t, Y)
-    drawn = gp.posterior(t)
-    assert drawn._marginals.bent.any()
-    monkeypatch.setattr("sumgp.prediction.posterior.MOST_BENT", 0)
-    gaussian = gp.posterior(t)
-    assert not gaussian._marginals.bent.any()
-    np.testing.assert_array_equal(gaussian.std, drawn.std)
-    assert np.max(np.abs(gaussian.interval()[1] - drawn.interval()[1])) > 1e-6
-
-
 def test_the_same_intervals_each_time_they_are_asked() -> None:
     t = np.linspace(0.0, 6.0, 12)
     Y = np.stack([np.sin(t), np.cos(t)], axis=1)

@@ -14,7 +14,7 @@ from laws.formula_corpus import CONSTANTS, INPUTS, OUTPUTS, RIGHT, Right
 from sumgp.errors import ConstraintError
 from sumgp.laws import parse_constraint
 from sumgp.laws.formula.algebra import FUNCTIONS, residual_expression
-from sumgp.laws.formula.edges import EDGE, SCALARS, continued_function, continued_power, power_scalar
+from sumgp.laws.formula.edges import EDGE, SCALARS, PowerFunction, continued_function, continued_power
 from sumgp.laws.formula.functions import compile_rows, typical_size
 from sumgp.laws.formula.intervals import REALS, EmptyDomainError, Interval, image
 from sumgp.laws.formula.names import read_constants, read_names
@@ -172,8 +172,8 @@ def test_nothing_is_continued_where_the_argument_stays_inside() -> None:
         (3.0, REALS),
         (0.5, Interval(0.0, 1.0)),
     ):
-        np.testing.assert_array_equal(continued_power(exponent, 1.0, argument).value(u), power_scalar(exponent).value(u))
-        np.testing.assert_array_equal(continued_power(exponent, 1.0, argument).slope(u), power_scalar(exponent).slope(u))
+        np.testing.assert_array_equal(continued_power(exponent, 1.0, argument).value(u), PowerFunction(exponent).value(u))
+        np.testing.assert_array_equal(continued_power(exponent, 1.0, argument).slope(u), PowerFunction(exponent).slope(u))
     np.testing.assert_array_equal(continued_power(-1.0, 1.0, Interval(-2.0, -1e-9)).value(-u), -1 / u)
 
 

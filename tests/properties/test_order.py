@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from properties.drawn import LAWS, examples, problems, well_determined
-from properties.outcomes import SAME, SAME_AFTER_A_NEW_FIT, Fit, anew, assert_same, held
+from properties.outcomes import SAME, SAME_AFTER_A_NEW_FIT, SAME_FOR_TWINS, Fit, anew, assert_same, held
 from properties.problems import Problem
 
 from sumgp import ConstrainedGP
@@ -25,7 +25,9 @@ def test_order_of_rows_and_outputs(kind: str, data: st.DataObject) -> None:
     problem = data.draw(problems((kind,), most_rows=15))
     rows = data.draw(st.permutations(range(len(problem.Y))))
     outputs = data.draw(st.permutations(range(problem.Y.shape[1])))
-    compare(problem, rows, outputs, held, SAME)
+    # Outputs that were never measured may be alike in everything but their names: then their draws may change places.
+    never = np.isnan(problem.Y).all(axis=0).sum()
+    compare(problem, rows, outputs, held, SAME if never < 2 else SAME_FOR_TWINS)
 
 
 @examples(8)

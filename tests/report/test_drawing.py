@@ -1,97 +1,81 @@
-"""Figures written as SVG: what is drawn lies where the axis says, whatever the values and names are."""
+"""Static pictures and the script's figures show the same numbers, whatever the values and names are."""
 
 from __future__ import annotations
 
+import json
 import re
-from itertools import combinations, pairwise
+from itertools import combinations
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from sumgp.report.axes import axis_over, round_values, written
-from sumgp.report.drawing import MOST_POINTS, NARROW, WIDTH, Band, Curve, Panel, Points, figure
+from sumgp.report.drawing import MOST_POINTS, NARROW, WIDTH, Band, Curve, Map, Panel, Points, figure, thinned
+from sumgp.report.interactive import interactive
 from sumgp.report.theme import DARK, LIGHT, Theme
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def paths(svg: bytes, colour: str) -> list[str]:
-    return [p.attrib["d"] for p in ElementTree.fromstring(svg).iter(f"{SVG}path") if p.get("stroke") == colour]
+def paths(svg: bytes, colour: str) -> list[np.ndarray]:
+    """(n, 2) places of every line drawn in a colour."""
+    found = [p for p in ElementTree.fromstring(svg).iter(f"{SVG}path") if f"stroke: {colour}" in p.get("style", "")]
+    return [np.array(re.findall(r"[ML] ([-\d.]+) ([-\d.]+)", p.attrib["d"]), dtype=float) for p in found]
 
 
-def numbers(path: str) -> np.ndarray:
-    """(n, 2) places that a path names."""
-    return np.array([[float(a), float(b)] for a, b in re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", path)])
+def panels_of(*panels: Panel) -> list[dict]:
+    """What the script reads from the page."""
+    return json.loads(interactive("name", panels, "t").as_json())["panels"]
 
 
-def read_axis(svg: bytes, anchor: str, attribute: str) -> np.ndarray:
-    """Slope and offset of place over value, read back from the texts beside the ticks."""
-    found = []
-    for text in ElementTree.fromstring(svg).iter(f"{SVG}text"):
-        words = (text.text or "").replace("\u2212", "-")
-        if text.get("text-anchor") == anchor and re.fullmatch(r"-?[\d.]+(e[+-]\d+)?", words):
-            found.append((float(words), float(text.attrib[attribute])))
-    values, places = np.array(found).T
-    return np.polyfit(values, places, 1)
+def test_a_line_is_drawn_where_its_values_are() -> None:
+    x, y = np.array([0.0, 1.0, 4.0]), np.array([-40.0, 12.5, 77.0])
+    drawn = next(
+        p for p in paths(figure([Panel((Curve(x, y, "#123456"),), "y")], "t", LIGHT, 140.0), "#123456") if len(p) == 3
+    )
+    for values, places, sign in ((x, drawn[:, 0], 1), (y, drawn[:, 1], -1)):
+        slope, offset = np.polyfit(values, places, 1)
+        np.testing.assert_allclose(places, slope * values + offset, atol=0.01)
+        assert np.sign(slope) == sign
+    (trace,) = panels_of(Panel((Curve(x, y, "#123456"),), "y"))[0]["data"]
+    assert (trace["x"], trace["y"]) == (x.tolist(), y.tolist())
 
 
-def test_points_lie_where_the_ticks_say() -> None:
-    x, y = np.array([0.3, 1.7, 9.2]), np.array([-40.0, 12.5, 77.0])
-    svg = figure([Panel((Points(x, y, "#123456", "measured"),), "y")], "t", LIGHT, 140.0)
-    drawn = numbers(paths(svg, "#123456")[1])
-    across, down = read_axis(svg, "middle", "x"), read_axis(svg, "end", "y")
-    np.testing.assert_allclose(drawn[:, 0], np.polyval(across, x), atol=0.2)
-    # Texts are written 3.5 below the middle of their tick.
-    np.testing.assert_allclose(drawn[:, 1], np.polyval(down, y) - 3.5, atol=0.2)
+def test_panels_share_the_range_of_x() -> None:
+    panels = [Panel((Curve(np.array([0.0, k]), np.array([0.0, 1.0]), "#123456"),), f"y{k}") for k in (1, 2, 3)]
+    ends = [p[1, 0] for p in paths(figure(panels, "t", LIGHT, 100.0), "#123456") if len(p) == 2]
+    np.testing.assert_allclose(np.diff(ends), np.diff(ends)[0], atol=0.5)
+    assert len({str(panel["layout"]["xaxis"]["range"]) for panel in panels_of(*panels)}) == 1
 
 
-def test_logarithmic_panel_lies_where_the_ticks_say() -> None:
-    y = np.array([1e-16, 3e-9, 2.0])
-    svg = figure([Panel((Curve(np.arange(3.0), y, "#123456"),), "g", logarithmic=True)], "t", LIGHT, 140.0)
-    texts = [t for t in ElementTree.fromstring(svg).iter(f"{SVG}text") if t.get("text-anchor") == "end"]
-    decades = np.array([[np.log10(float(t.text or "")), float(t.attrib["y"])] for t in texts])
-    down = np.polyfit(decades[:, 0], decades[:, 1], 1)
-    np.testing.assert_allclose(numbers(paths(svg, "#123456")[0])[:, 1], np.polyval(down, np.log10(y)) - 3.5, atol=0.2)
-
-
-def test_panels_in_columns_share_the_range_of_x() -> None:
-    panels = [Panel((Curve(np.array([0.0, k]), np.array([0.0, 1.0]), "#123456"),), f"y{k}") for k in range(1, 6)]
-    ends = [numbers(path)[1, 0] for path in paths(figure(panels, "t", LIGHT, 100.0, columns=2), "#123456")]
-    assert ends[4] > ends[2] > ends[0]
-    widths = np.diff([ends[0], ends[2], ends[4]])
-    np.testing.assert_allclose(widths[0], widths[1], atol=0.2)
-    assert ends[1] > 310.0
-
-
-def test_lines_are_broken_where_values_are_missing_and_bands_are_closed() -> None:
-    x, y = np.arange(5.0), np.array([0.0, 1.0, np.nan, 2.0, 3.0])
-    panel = Panel((Curve(x, y, "#123456"), Band(x, y - 1, y + 1, "#654321")), "y")
-    svg = figure([panel], "t", LIGHT, 140.0)
-    assert re.sub(r"[^ML]", "", paths(svg, "#123456")[0]) == "MLML"
-    band = next(p.attrib["d"] for p in ElementTree.fromstring(svg).iter(f"{SVG}path") if p.get("fill") == "#654321")
-    assert re.sub(r"[^MLz]", "", band) == "MLLLLLLLz"
+def test_a_logarithmic_panel_says_so() -> None:
+    panel = Panel((Curve(np.arange(3.0), np.array([1e-16, 3e-9, 2.0]), "#123456"),), "g", logarithmic=True)
+    drawn = next(p for p in paths(figure([panel], "t", LIGHT, 140.0), "#123456") if len(p) == 3)
+    logs = np.log10([1e-16, 3e-9, 2.0])
+    np.testing.assert_allclose(np.polyval(np.polyfit(logs, drawn[:, 1], 1), logs), drawn[:, 1], atol=0.01)
+    assert panels_of(panel)[0]["layout"]["yaxis"]["type"] == "log"
 
 
 def test_very_many_points_keep_their_extremes() -> None:
     y = np.random.default_rng(0).normal(size=50_000)
-    y[31_234], y[44_444] = 9.0, -9.0
-    curve = Curve(np.arange(50_000.0), y, "#123456")
-    drawn = numbers(paths(figure([Panel((curve,), "y")], "t", LIGHT, 140.0), "#123456")[0])
-    assert len(drawn) <= MOST_POINTS
-    alone = Curve(np.array([31_234.0, 44_444.0]), np.array([9.0, -9.0]), "#abcdef")
-    both = figure([Panel((curve, alone), "y")], "t", LIGHT, 140.0)
-    wanted = numbers(paths(both, "#abcdef")[0])
-    kept = {tuple(place) for place in drawn}
-    assert {tuple(place) for place in wanted} <= kept
+    y[31_234], y[44_444], y[7] = 9.0, -9.0, np.nan
+    x, kept = thinned(np.arange(50_000.0), y)
+    assert len(kept) <= MOST_POINTS
+    assert {31_234.0, 44_444.0} <= set(x)
+    np.testing.assert_array_equal(kept, y[x.astype(int)])
 
 
 def test_hostile_names_stay_text() -> None:
-    bad = '<script>"&]]>'
-    svg = figure([Panel((Points(np.ones(1), np.ones(1), "#123456", bad),), bad)], bad, LIGHT, 140.0)
-    texts = [t.text for t in ElementTree.fromstring(svg).iter(f"{SVG}text")]
-    assert texts.count(bad) == 3
+    bad = '<script>"&$x$]]>'
+    panel = Panel((Points(np.ones(1), np.ones(1), "#123456", bad),), bad, title=bad)
+    svg = figure([panel], bad, LIGHT, 140.0)
+    assert [t.text for t in ElementTree.fromstring(svg).iter(f"{SVG}text")].count(bad) == 4
     assert b"<script" not in svg
+    script = interactive("name", [panel], bad).as_json()
+    assert "<" not in script
+    found = json.loads(script)["panels"][0]
+    assert found["data"][0]["name"] == '&lt;script&gt;"&amp;$x$]]&gt;'
+    assert "<" not in found["layout"]["xaxis"]["title"]["text"] + found["layout"]["title"]["text"]
 
 
 @pytest.mark.parametrize(
@@ -102,61 +86,47 @@ def test_hostile_names_stay_text() -> None:
 @pytest.mark.parametrize("logarithmic", [False, True])
 def test_odd_values_are_drawn_with_finite_places(y: list[float], logarithmic: bool) -> None:
     values = np.array(y)
-    marks = (Curve(np.arange(len(y) * 1.0), values, "#123456"), Band(np.arange(len(y) * 1.0), values, values, "#654321"))
-    svg = figure([Panel(marks, "y", logarithmic)], "t", LIGHT, 140.0)
+    x = np.arange(len(y) * 1.0)
+    panel = Panel(
+        (Curve(x, values, "#123456"), Band(x, values, values, "#654321"), Points(x, x, "#1c2733", "", 4.0, "tick")),
+        "y",
+        logarithmic,
+    )
+    svg = figure([panel], "t", LIGHT, 140.0)
     ElementTree.fromstring(svg)
-    assert b"nan" not in svg
-    assert not re.search(rb"[ML ]-?inf", svg)
-    places = [numbers(path) for path in paths(svg, "#123456") if path]
-    assert all(np.all((place > 0) & (place < 640)) for place in places)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "texts"),
-    [
-        (0.0, 1.0, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
-        (-1.3, 1.4, ["\u22121", "0", "1"]),
-        (0.0, 10.0, ["0", "2", "4", "6", "8", "10"]),
-        (1000.2, 1000.7, ["1000.2", "1000.3", "1000.4", "1000.5", "1000.6", "1000.7"]),
-        (0.0, 2e-5, ["0", "5e\u221206", "1e\u221205", "1.5e\u221205", "2e\u221205"]),
-        (0.0, 3e7, ["0", "1e+07", "2e+07", "3e+07"]),
-    ],
-)
-def test_ticks_are_round_numbers(low: float, high: float, texts: list[str]) -> None:
-    assert written(round_values(low, high)) == texts
-
-
-def test_an_axis_shows_every_value_with_room_at_both_ends() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(50):
-        values = rng.normal(size=7) * 10.0 ** rng.integers(-12, 12)
-        axis = axis_over([values], 0.05, 100.0, 0.0)
-        places = np.sort(axis.places(values))
-        np.testing.assert_allclose(places[[0, -1]], [100 * 0.05 / 1.1, 100 * 1.05 / 1.1], rtol=1e-9)
-        assert 2 <= len(axis.ticks()) <= 7
-        assert all(-1e-6 <= place <= 100 + 1e-6 for place, _ in axis.ticks())
-        assert len({text for _, text in axis.ticks()}) == len(axis.ticks())
+    assert not re.search(rb"[ML] -?(nan|inf)", svg)
+    panels_of(panel)
 
 
 @pytest.mark.parametrize("width", [WIDTH, NARROW])
-def test_legend_and_panels_stay_inside_the_figure(width: float) -> None:
-    x, labels = (
-        np.linspace(0.0, 1.0, 5),
-        ["usual for right intervals", "95 % interval, with law", "measured", "not measured"],
-    )
+def test_a_figure_is_as_wide_as_asked(width: float) -> None:
+    x = np.linspace(0.0, 1.0, 5)
+    labels = ["usual for right intervals", "95 % interval, with law", "measured", "not measured"]
     marks = tuple(Curve(x, k + x, "#123456", label) for k, label in enumerate(labels))
     root = ElementTree.fromstring(figure([Panel(marks, "y")], "t", LIGHT, 140.0, width=width))
-    assert root.attrib["viewBox"].split()[2] == f"{width:g}"
-    texts = [t for t in root.iter(f"{SVG}text") if t.text in labels]
-    assert [t.text for t in texts] == labels
-    # A sign of the font is about half as wide as it is high.
-    places = sorted(
-        (float(t.attrib["y"]), float(t.attrib["x"]), float(t.attrib["x"]) + 5.2 * len(t.text or "")) for t in texts
+    assert float(root.attrib["viewBox"].split()[2]) == pytest.approx(width)
+    assert [t.text for t in root.iter(f"{SVG}text") if t.text in labels] == labels
+    for drawn in paths(ElementTree.tostring(root), "#123456"):
+        assert drawn[:, 0].max() <= width
+
+
+def test_a_map_keeps_rows_and_columns() -> None:
+    values = np.arange(6.0).reshape(2, 3)
+    panel = Panel((Map(np.array([0.0, 1.0, 2.0]), np.array([10.0, 20.0]), values, 0.0, 5.0),), "q", title="a")
+    assert b"<image" in figure([panel], "p", LIGHT, 150.0, 3)
+    found = interactive("maps", [panel], "p")
+    assert not found.linked
+    (trace,) = json.loads(found.as_json())["panels"][0]["data"]
+    assert (trace["type"], trace["z"], trace["y"]) == ("heatmap", values.tolist(), [10.0, 20.0])
+
+
+def test_what_is_shown_together_has_one_entry_in_the_legend() -> None:
+    x = np.arange(3.0)
+    panel = Panel(
+        (Curve(x, x, "#123456", "end"), Curve(x, x + 1, "#123456", "end"), Band(x, x, x + 1, "#654321", "band")), "y"
     )
-    assert all(end <= width for _, _, end in places)
-    assert all(b[1] - a[2] >= 32.0 for a, b in pairwise(places) if a[0] == b[0])
-    for path in paths(ElementTree.tostring(root), "#123456"):
-        assert numbers(path)[:, 0].max() <= width
+    shown = [(trace["name"], trace["showlegend"]) for trace in panels_of(panel)[0]["data"]]
+    assert shown == [("end", True), ("end", False), ("band", False), ("band", True)]
 
 
 def perceived(colour: str, vision: np.ndarray) -> np.ndarray:

@@ -1,7 +1,1 @@
-"""The command line: ``sumgp fit | predict | check | report | demo | reproduce``."""
-
-from sumgp.cli.progress import stages
-
-__all__ = [
-    "stages",
-]
+"""The command line: ``sumgp fit | predict | check | report | demo | app | reproduce | bench``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import traceback
 from collections.abc import Sequence
@@ -10,9 +11,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
+from sumgp.cli.guide import EXAMPLES, FIRST_STEPS, SUMMARIES, after_stop, examples_text
 from sumgp.errors import SumGPError
+from sumgp.version import VERSION
 
 USAGE = 2  # exit code of wrong usage or data
 INTERRUPTED = 130  # what shells give a program that was stopped with Ctrl-C
@@ -24,6 +27,7 @@ COMMANDS = {
     "check": "sumgp.cli.check:check",
     "report": "sumgp.cli.report:report",
     "demo": "sumgp.cli.demo:demo",
+    "app": "sumgp.app.command:app",
     "reproduce": "sumgp_studies.commands.reproduce:reproduce",
     "bench": "sumgp_studies.commands.bench:bench",
 }
@@ -33,8 +37,12 @@ COMMANDS = {
 UsageProblem: Any = typer.BadParameter.__mro__[2]
 
 
+# Both names of the help option, for the program and for each of its commands.
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+
 class Commands(TyperGroup):
-    """The commands, each loaded when it is asked for."""
+    """The commands, each loaded when it is run; the list of them in the help page needs none of them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -42,24 +50,57 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
-        module, function = COMMANDS[cmd_name].split(":")
-        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        single.command(cmd_name)(getattr(import_module(module), function))
-        return typer.main.get_command(single)
+        if cmd_name in SUMMARIES:
+            return TyperCommand(cmd_name, help=SUMMARIES[cmd_name])
+        return _loaded(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        self.commands = {name: self.get_command(ctx, name) for name in COMMANDS}  # what typos are compared with
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, _loaded(str(name)), rest
 
 
-app = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
+def _loaded(name: str) -> Any:
+    """The command with its options, from its module."""
+    module, function = COMMANDS[name].split(":")
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    epilog = examples_text(EXAMPLES.get(name, ()))
+    single.command(name, epilog=epilog, context_settings=CONTEXT)(getattr(import_module(module), function))
+    return typer.main.get_command(single)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"sumgp {VERSION}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings=CONTEXT,
+    epilog=examples_text(FIRST_STEPS),
+)
 
 
 @app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
 ) -> None:
     """Gaussian-process regression whose predictions obey a law you know."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the program and exit: 0 good, 2 wrong usage or data with a one-line reason, 130 stopped by Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that knows ASCII only gets \\u2212 in place of the sign, not a traceback after the work is done.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     sys.exit(run([word for word in given if word != "--debug"], debug))
@@ -69,11 +110,12 @@ def run(arguments: Sequence[str], debug: bool = False) -> int:
     """The exit code of a call; ``--debug`` may stand anywhere on the line and is taken out before."""
     try:
         result: Any = typer.main.get_command(app).main(args=list(arguments), prog_name="sumgp", standalone_mode=False)
-        return int(result or 0)
+        # Typer itself catches Ctrl-C and gives back this code without a word.
+        return _stopped(list(arguments), debug) if result == INTERRUPTED else int(result or 0)
     except typer.Exit as stop:
         return stop.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        return _failed("stopped; files already complete were kept, no file is half written", INTERRUPTED, debug)
+        return _stopped(list(arguments), debug)
     except UsageProblem as error:
         return _failed(error.format_message(), USAGE, debug)
     except (SumGPError, OSError, MemoryError) as error:
@@ -86,6 +128,14 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
+
+
+def _stopped(words: list[str], debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    text = f"stopped; no file is half written. Next: {after_stop(words)}"
+    Console(stderr=True, soft_wrap=True).print(text, markup=False, highlight=False, style="bold yellow")
+    return INTERRUPTED
 
 
 def _failed(reason: str, code: int, debug: bool) -> int:

@@ -7,9 +7,6 @@ from typing import Any
 
 from sumgp.errors import DataError, worded
 
-KERNELS = ("rbf", "matern12", "matern32", "matern52", "rational-quadratic")
-STRATEGIES = ("conditioned", "linearized", "projected", "transformed", "unconstrained")
-
 
 def names(text: str, option: str) -> list[str]:
     """Names separated by commas; a name with a comma is quoted with backticks."""
@@ -63,39 +60,3 @@ def noise(text: str) -> Any:
             worded("--noise", "'per-output', 'shared' or numbers", repr(text), "e.g. --noise 0.1,0.2")
         ) from error
     return values[0] if len(values) == 1 else values
-
-
-def kernel(text: str | None) -> Any:
-    """A scikit-learn kernel by its short name; several separated by + are terms with task covariances of their own."""
-    if text is None:
-        return None
-    from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic
-
-    makers = {
-        "rbf": lambda: RBF(),
-        "matern12": lambda: Matern(nu=0.5),
-        "matern32": lambda: Matern(nu=1.5),
-        "matern52": lambda: Matern(nu=2.5),
-        "rational-quadratic": lambda: RationalQuadratic(alpha=2.0, alpha_bounds="fixed"),
-    }
-    parts = [part.strip().lower() for part in text.split("+")]
-    for part in parts:
-        if part not in makers:
-            raise DataError(worded("--kernel", f"one of {', '.join(KERNELS)}", repr(part), "join several with +"))
-    made = [makers[part]() for part in parts]
-    return made[0] if len(made) == 1 else made
-
-
-def strategy(text: str | None) -> Any:
-    """A strategy by its name."""
-    if text is None:
-        return None
-    from sumgp.paper_method import Transformed
-    from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
-
-    makers = dict(zip(STRATEGIES, (Conditioned, Linearized, Projected, Transformed, Unconstrained), strict=True))
-    if text.lower() not in makers:
-        raise DataError(
-            worded("--strategy", f"one of {', '.join(STRATEGIES)}", repr(text), "leave it out to have it chosen")
-        )
-    return makers[text.lower()]()

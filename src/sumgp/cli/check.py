@@ -31,8 +31,12 @@ def check(
     """Say how a law is understood: its kind, terms, branches, unknown constants, and the strategy chosen for it."""
     constants = arguments.constants(constant or [])
     x_names = arguments.names(inputs, "--inputs") if inputs else []
-    law = FormulaConstraint(list(constraint), constants).bind(arguments.names(outputs, "--outputs"), x_names)
-    misses = None if data is None else _misses(law, data, x_names, Reading(separator, decimal))
+    formula, y_names = FormulaConstraint(list(constraint), constants), arguments.names(outputs, "--outputs")
+    reading = Reading(separator, decimal)
+    if data is not None:
+        formula.check_columns(y_names, x_names, [str(name) for name in read_table(data, reading).columns])
+    law = formula.bind(y_names, x_names)
+    misses = None if data is None else _misses(law, data, x_names, reading)
     if as_json:
         typer.echo(json.dumps(_as_numbers(law, misses), indent=2))
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from sumgp import datasets
 from sumgp.cli.progress import stages
 from sumgp.cli.tables import as_csv
 from sumgp.estimator import ConstrainedGP
@@ -22,7 +22,6 @@ from sumgp.prediction import Posterior
 from sumgp.report import PlainTable, caught, render_fit, study
 from sumgp.strategies import Linearized, Projected
 
-DATA = "oscillator.csv"
 LAW = "k/2*z**2 + m/2*v**2 = E"
 CONSTANTS = {"k": 1.0, "m": 1.0, "E": 0.8}
 N_GRID = 200
@@ -39,7 +38,7 @@ class Line:
 
 def oscillator() -> pd.DataFrame:
     """The data set that comes with the package: columns t, z, v with empty cells."""
-    return pd.read_csv(resources.files("sumgp.cli").joinpath(DATA).open("rb"))
+    return datasets.oscillator().frame
 
 
 def truth(t: np.ndarray) -> np.ndarray:
@@ -79,7 +78,7 @@ def _fits(frame: pd.DataFrame, tell: Callable[[str], None]) -> tuple[Constrained
     """Two models that know the law, and the warnings of the first."""
 
     def fitted(strategy: object) -> ConstrainedGP:
-        gp = ConstrainedGP(LAW, outputs=["z", "v"], inputs=["t"], constants=CONSTANTS, strategy=strategy)  # type: ignore[arg-type]
+        gp = ConstrainedGP(LAW, outputs=["z", "v"], inputs=["t"], constants=CONSTANTS, strategy=strategy)
         return gp.fit(frame[["t"]], frame[["z", "v"]], progress=tell)
 
     linearized, told = caught(lambda: fitted(Linearized()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,12 +13,13 @@ from rich.console import Console
 
 from sumgp.cli import arguments
 from sumgp.cli.outputs import check_folder
-from sumgp.cli.points import grid_over, points_from, require_filled
+from sumgp.cli.points import as_points, grid_over, points_from, require_filled
 from sumgp.cli.progress import stages
 from sumgp.cli.summary import print_summary
-from sumgp.cli.tables import Reading, as_csv, number_columns, read_table
-from sumgp.estimator import ConstrainedGP
+from sumgp.cli.tables import Reading, as_csv, escape_note, number_columns, read_table
+from sumgp.estimator import KERNELS, STRATEGIES, ConstrainedGP, kernel_named, strategy_named
 from sumgp.files import model_bytes, write_files
+from sumgp.laws import FormulaConstraint
 from sumgp.numerics import threads_for
 from sumgp.report import FitStudy, as_numbers, caught, render_fit, study
 
@@ -37,12 +38,8 @@ def fit(
         list[str] | None, typer.Option(help="NAME=NUMBER, NAME=unknown or NAME=COLUMN; may be repeated.")
     ] = None,
     noise: Annotated[str, typer.Option(help="per-output, shared, or known standard deviation(s).")] = "per-output",
-    strategy: Annotated[
-        str | None, typer.Option(help=f"{', '.join(arguments.STRATEGIES)}; chosen from the law if left out.")
-    ] = None,
-    kernel: Annotated[
-        str | None, typer.Option(help=f"{', '.join(arguments.KERNELS)}; several are tried if left out.")
-    ] = None,
+    strategy: Annotated[str | None, typer.Option(help=f"{', '.join(STRATEGIES)}; chosen from the law if left out.")] = None,
+    kernel: Annotated[str | None, typer.Option(help=f"{', '.join(KERNELS)}; several are tried if left out.")] = None,
     at: Annotated[Path | None, typer.Option(help="Table with the inputs to predict at.")] = None,
     grid: Annotated[int, typer.Option(help="Number of points over the data's range, where --at is not given.")] = 200,
     plug_in: Annotated[
@@ -59,22 +56,24 @@ def fit(
     console = Console(stderr=as_json)
     reading = Reading(separator, decimal)
     constants = arguments.constants(constant or [])
-    frame, x_names, y_names = _columns(data, inputs, outputs, constants, reading)
+    frame, x_names, y_names, available = _columns(data, inputs, outputs, constants, reading)
+    if constraint:
+        FormulaConstraint(constraint, constants).check_columns(y_names, x_names, available)
     gp = ConstrainedGP(
         list(constraint) if constraint else None,
         outputs=y_names,
         inputs=x_names,
         constants=constants or None,
-        kernel=arguments.kernel(kernel),
+        kernel=kernel_named(kernel, "--kernel"),
         noise=arguments.noise(noise),
-        strategy=arguments.strategy(strategy),
+        strategy=strategy_named(strategy, "--strategy"),
         uncertainty="plug-in" if plug_in else "integrated",
         random_state=seed,
     )
     with stages(console, "reading") as tell, threads_for(frame[y_names].size):
         points = None if at is None else points_from(at, [*x_names, *arguments.extra_columns(constants)], reading)
         _, told = caught(lambda: gp.fit(frame.drop(columns=y_names), frame[y_names], progress=tell))
-        found = study(gp, grid_over(gp.data_, grid) if points is None else points, told, tell)
+        found = study(gp, grid_over(gp.data_, grid) if points is None else as_points(gp, points), told, tell)
         tell("report and files")
         files = result_files(found, f"{data.name}: {', '.join(y_names)} over {', '.join(x_names)}")
         write_files(out, files)
@@ -82,11 +81,20 @@ def fit(
         typer.echo(json.dumps(plain({**as_numbers(found), "files": [str(out / name) for name in files]}), indent=2))
     else:
         print_summary(console, found, [out / name for name in files])
+        if note := escape_note([*x_names, *gp.data_.extra_columns, *y_names]):
+            console.print(f"{PREDICTIONS}: {note}", markup=False, highlight=False)
 
 
-def _columns(
-    path: Path, inputs: str, outputs: str | None, constants: dict[str, Any], reading: Reading
-) -> tuple[pd.DataFrame, list[str], list[str]]:
+class Chosen(NamedTuple):
+    """The columns to fit as numbers and dates, the names of inputs and outputs, and all names of the file."""
+
+    frame: pd.DataFrame
+    inputs: list[str]
+    outputs: list[str]
+    available: list[str]
+
+
+def _columns(path: Path, inputs: str, outputs: str | None, constants: dict[str, Any], reading: Reading) -> Chosen:
     """The numbers of the named columns: inputs, columns that constants refer to, outputs."""
     table = read_table(path, reading)
     x_names, extra = arguments.names(inputs, "--inputs"), arguments.extra_columns(constants)
@@ -98,10 +106,10 @@ def _columns(
 
         raise DataError(worded("--outputs", "columns that are no inputs", f"{min(both)!r} in both", "remove it from one"))
     wanted = list(dict.fromkeys([*x_names, *extra, *y_names]))
-    frame = number_columns(table, wanted, str(path), reading.decimal)
+    frame = number_columns(table, wanted, str(path), reading.decimal, may_be_dates=x_names)
     needed = list(dict.fromkeys([*x_names, *extra]))
-    require_filled(frame[needed].to_numpy(), needed, str(path))
-    return frame, x_names, y_names
+    require_filled(frame, needed, str(path))
+    return Chosen(frame, x_names, y_names, [str(name) for name in table.columns])
 
 
 def result_files(found: FitStudy, title: str) -> dict[str, bytes]:

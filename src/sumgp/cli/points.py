@@ -6,28 +6,36 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from sumgp.cli.tables import Reading, number_columns, read_table
-from sumgp.data import Data
+from sumgp.data import Data, read_columns
 from sumgp.errors import DataError, worded
+from sumgp.estimator import ConstrainedGP
 
 MOST_POINTS = 1_000_000
 
 
-def points_from(path: Path, names: Sequence[str], reading: Reading) -> np.ndarray:
+def points_from(path: Path, names: Sequence[str], reading: Reading) -> pd.DataFrame:
     """(n, D + E) inputs, and columns that the law needs, from a table; every cell must be filled."""
-    frame = number_columns(read_table(path, reading), names, str(path), reading.decimal)
-    require_filled(frame[list(names)].to_numpy(), names, str(path))
-    return frame.to_numpy(dtype=float)
+    frame = number_columns(read_table(path, reading), names, str(path), reading.decimal, may_be_dates=names)
+    require_filled(frame, names, str(path))
+    return frame
 
 
-def require_filled(values: np.ndarray, names: Sequence[str], source: str) -> None:
+def as_points(gp: ConstrainedGP, frame: pd.DataFrame) -> np.ndarray:
+    """(n, D + E) numbers that a fitted model takes, dates in the unit of its data."""
+    names = [*gp.data_.input_names, *gp.data_.extra_columns]
+    return read_columns(frame, names, "the table of points", gp.calendar_).table[names].to_numpy(dtype=float)
+
+
+def require_filled(frame: pd.DataFrame, names: Sequence[str], source: str) -> None:
     """Inputs may not be missing; the error names row and column."""
-    empty = np.argwhere(np.isnan(values))
+    empty = np.argwhere(frame[list(names)].isna().to_numpy())
     if len(empty):
         row, column = empty[0]
         raise DataError(
-            worded(source, f"a number in every row of {names[column]!r}", f"an empty cell in row {row + 1}", "drop that row")
+            worded(source, f"a value in every row of {names[column]!r}", f"an empty cell in row {row + 1}", "drop that row")
         )
 
 

@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 
 from sumgp.cli.outputs import check_file
-from sumgp.cli.points import points_from
+from sumgp.cli.points import as_points, points_from
 from sumgp.cli.progress import stages
-from sumgp.cli.tables import Reading, as_csv
+from sumgp.cli.tables import Reading, as_csv, escape_note
 from sumgp.files import load, write_file
 
 
@@ -32,7 +32,8 @@ def predict(
     console = Console(stderr=as_json)
     with stages(console, "loading") as tell:
         gp = load(model)
-        points = points_from(new, [*gp.data_.input_names, *gp.data_.extra_columns], Reading(separator, decimal))
+        names = [*gp.data_.input_names, *gp.data_.extra_columns]
+        points = as_points(gp, points_from(new, names, Reading(separator, decimal)))
         tell("predictions")
         posterior = gp.posterior(points)
         write_file(out, as_csv(posterior.to_frame(level)))
@@ -46,4 +47,6 @@ def predict(
         return
     law = "" if worst is None else f"; the law is missed by at most {worst:.1e}"
     console.print(f"{len(points)} rows predicted{law}", highlight=False)
+    if note := escape_note([*gp.data_.input_names, *gp.data_.extra_columns, *posterior.output_names]):
+        console.print(note, markup=False, highlight=False)
     console.print(f"written: {out}", markup=False, highlight=False, soft_wrap=True)

@@ -17,7 +17,8 @@ def stages(console: Console, start: str) -> Iterator[Callable[[str], None]]:
     if not console.is_terminal:
         yield lambda stage: LOG.info(stage)
         return
-    with console.status(start) as status:
+    spinner = "dots" if console.encoding.startswith("utf") else "line"
+    with console.status(start, spinner=spinner) as status:
 
         def tell(stage: str) -> None:
             LOG.info(stage)

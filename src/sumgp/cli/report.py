@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from sumgp.cli.fit import MODEL, PREDICTIONS, REPORT
-from sumgp.cli.points import grid_over, points_from
+from sumgp.cli.points import as_points, grid_over, points_from
 from sumgp.cli.progress import stages
 from sumgp.cli.tables import Reading
 from sumgp.errors import DataError, worded
@@ -48,7 +48,7 @@ def _of_fit(folder: Path, console: Console) -> None:
         gp = load(folder / MODEL)
         names = [*gp.data_.input_names, *gp.data_.extra_columns]
         asked = folder / PREDICTIONS
-        points = points_from(asked, names, Reading()) if asked.is_file() else grid_over(gp.data_, 200)
+        points = as_points(gp, points_from(asked, names, Reading())) if asked.is_file() else grid_over(gp.data_, 200)
         found = study(gp, points, (), tell)
         tell("report")
         page = render_fit(found, f"{', '.join(gp.data_.output_names)} over {', '.join(gp.data_.input_names)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import warnings
 import zipfile
 import zlib
@@ -26,6 +27,8 @@ LARGEST_FILE = 2_000_000_000  # bytes
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 # What the readers of damaged Parquet and Excel files raise; Arrow's own errors are among them.
 UNREADABLE = (ValueError, KeyError, IndexError, TypeError, OSError, EOFError, SyntaxError, zipfile.BadZipFile, zlib.error)
+FORMULA_SIGNS = ("=", "+", "-", "@")  # a cell that begins with one is a formula to spreadsheets
+DATE_LIKE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}.*|\d{4}-\d{2}.*")
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "-", "?"]
 
 
@@ -59,15 +62,35 @@ def read_table(path: Path, reading: Reading = Reading()) -> pd.DataFrame:  # noq
     return frame
 
 
-def number_columns(frame: pd.DataFrame, names: Sequence[str], source: str, decimal: str = ".") -> pd.DataFrame:
-    """The named columns as floats, empty cells as NaN; a word in a number column is an error that names it."""
+def number_columns(
+    frame: pd.DataFrame, names: Sequence[str], source: str, decimal: str = ".", may_be_dates: Sequence[str] = ()
+) -> pd.DataFrame:
+    """The named columns as floats, empty cells as NaN; a word in a number column is an error that names it.
+
+    Columns that ``may_be_dates`` stay dates if all their cells are: 2024-05-31, 2024-05-31 12:00, 2024-05-31T12:00+02:00.
+    """
     missing = [name for name in names if name not in frame.columns]
     if missing:
         shown = ", ".join(map(str, frame.columns[:12])) + (" ..." if len(frame.columns) > 12 else "")
         raise DataError(
             worded(source, f"a column {missing[0]!r}", f"the columns {shown}", "correct the name or add the column")
         )
-    return pd.DataFrame({name: _numbers(frame[name], name, source, decimal) for name in names})
+    dates = {name: found for name in names if name in may_be_dates and (found := _dates(frame[name])) is not None}
+    return pd.DataFrame({n: dates[n] if n in dates else _numbers(frame[n], n, source, decimal) for n in names})
+
+
+def _dates(column: pd.Series) -> pd.Series | None:
+    """The column as dates, empty cells as NaT; None where a cell is no date in the order year, month, day."""
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return column
+    if pd.api.types.is_numeric_dtype(column) or not column.dropna().astype(str).str.match(r"\s*\d{4}-\d{2}").all():
+        return None
+    texts = column.astype("string").str.strip()
+    zoned = bool(texts.str.contains(r"\d(?:Z|[+-]\d{2}:?\d{2})$", regex=True).any())
+    try:
+        return pd.Series(pd.to_datetime(texts, format="ISO8601", utc=zoned), index=column.index)
+    except (ValueError, TypeError):
+        return None
 
 
 def _numbers(column: pd.Series, name: str, source: str, decimal: str) -> np.ndarray:
@@ -75,9 +98,8 @@ def _numbers(column: pd.Series, name: str, source: str, decimal: str) -> np.ndar
         values = column.to_numpy(dtype=float, na_value=np.nan)
         return _finite(values, name, source)
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
-        raise DataError(
-            worded(source, f"numbers in column {name!r}", str(column.dtype), "convert it, e.g. to seconds since the start")
-        )
+        remedy = "convert it to numbers; dates are for input columns"
+        raise DataError(worded(source, f"numbers in column {name!r}", str(column.dtype), remedy))
     values = np.full(len(column), np.nan)
     for row in np.flatnonzero(column.notna().to_numpy()):
         word = str(column.iloc[row]).strip()
@@ -85,7 +107,9 @@ def _numbers(column: pd.Series, name: str, source: str, decimal: str) -> np.ndar
             values[row] = _as_float(word, decimal)
         except ValueError as error:
             remedy = "correct it; leave the cell empty if it was not measured"
-            if decimal == "." and _is_number(word.replace(",", ".")):
+            if DATE_LIKE.fullmatch(word):
+                remedy = "write dates as year-month-day, 2024-05-31, in every row of an input column"
+            elif decimal == "." and _is_number(word.replace(",", ".")):
                 remedy = "it looks like a decimal comma: add --decimal ,"
             text = worded(source, f"numbers in column {name!r}", f"{word[:40]!r} in row {row + 1}", remedy)
             raise DataError(text) from error
@@ -133,8 +157,9 @@ def _read_binary(path: Path, ending: str) -> pd.DataFrame:
     try:
         frame = pd.read_parquet(path) if ending in (".parquet", ".pq") else pd.read_excel(path)
     except ImportError as error:
+        extra = "parquet" if ending in (".parquet", ".pq") else "excel"
         raise DataError(
-            f"{path}: reading {ending} files needs another package ({error}); install it or convert to CSV"
+            f'{path}: reading {ending} files needs another package; pip install "sumgp[{extra}]", or convert the file to CSV'
         ) from error
     except UNREADABLE as error:
         raise DataError(
@@ -148,7 +173,7 @@ def _read_binary(path: Path, ending: str) -> pd.DataFrame:
 def _read_text(path: Path, reading: Reading) -> pd.DataFrame:
     header_line = _header_line(path)
     separator = _separator(path, header_line, reading)
-    header = [name.strip() for name in next(csv.reader([header_line], delimiter=separator))]
+    header = [_unescaped(name.strip()) for name in next(csv.reader([header_line], delimiter=separator))]
     _check_names(header, path)
     try:
         with warnings.catch_warnings():
@@ -241,7 +266,28 @@ def _first_line(error: BaseException) -> str:
 
 
 def as_csv(frame: pd.DataFrame) -> bytes:
-    """The table as CSV with every digit of every number."""
+    """The table as CSV with every digit of every number; names that spreadsheets would run get an apostrophe in front."""
     buffer = io.StringIO()
-    frame.to_csv(buffer, index=False, lineterminator="\n")
+    header = [f"'{name}" if is_formula(str(name)) else str(name) for name in frame.columns]
+    frame.to_csv(buffer, index=False, header=header, lineterminator="\n")
     return buffer.getvalue().encode("utf-8")
+
+
+def is_formula(name: str) -> bool:
+    """True for a column name that a spreadsheet would take for a formula."""
+    return name.startswith(FORMULA_SIGNS)
+
+
+def escape_note(names: Sequence[str]) -> str:
+    """What was done to such names in a file, for the terminal; empty where there are none."""
+    escaped = [name for name in names if is_formula(name)]
+    if not escaped:
+        return ""
+    return (
+        f"column names such as {escaped[0]!r} have an apostrophe in front, so that spreadsheets do not run them as formulas"
+    )
+
+
+def _unescaped(name: str) -> str:
+    """A name as it was before ``as_csv`` put an apostrophe in front of it."""
+    return name[1:] if name.startswith("'") and is_formula(name[1:]) else name

@@ -1,14 +1,38 @@
 """Validated inputs and outputs, their names, and the scaling that makes them unit-free."""
 
-from sumgp.data.table import Data, Scaling, choose_scaling, is_frame, merged_groups, output_groups, read_inputs, read_outputs
+from sumgp.data.calendar import UNITS, Calendar, Dates
+from sumgp.data.dataframes import read_columns
+from sumgp.data.table import (
+    Data,
+    Scaling,
+    choose_scaling,
+    in_bulk,
+    is_frame,
+    is_series,
+    merged_groups,
+    noise_reach,
+    output_groups,
+    read_inputs,
+    read_outputs,
+)
+from sumgp.data.wild_values import find_wild_values, warn_of_wild_values
 
 __all__ = [
+    "UNITS",
+    "Calendar",
     "Data",
+    "Dates",
     "Scaling",
     "choose_scaling",
+    "find_wild_values",
+    "in_bulk",
     "is_frame",
+    "is_series",
     "merged_groups",
+    "noise_reach",
     "output_groups",
+    "read_columns",
     "read_inputs",
     "read_outputs",
+    "warn_of_wild_values",
 ]

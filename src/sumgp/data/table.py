@@ -15,6 +15,10 @@ from sumgp.errors import DataError, worded
 if TYPE_CHECKING:
     import pandas as pd
 
+GAP = 100.0  # times further from the median than all others: a value so far away does not count for scales
+FEWEST_FOR_GAP = 8  # values; with fewer, a gap may be how the output grows
+LARGEST = 1e150  # of a value: squares of larger ones are no doubles
+
 
 class NotNumbersError(DataError, TypeError):
     """Entries that are no numbers at all (dictionaries, lists of unequal length)."""
@@ -70,8 +74,12 @@ class Data:
 
     @property
     def order(self) -> np.ndarray:
-        """(N,) positions of the rows sorted by inputs, then outputs: sums in this order are rounded alike for any other."""
-        columns = [np.where(np.isnan(column), np.inf, column) for column in self.y.T]
+        """(N,) positions of the rows sorted by inputs, then outputs: sums in this order are rounded alike for any other.
+
+        Outputs count by size first, so that their own order makes no difference.
+        """
+        filled = np.where(np.isnan(self.y), np.inf, self.y)
+        columns = [*np.sort(filled, axis=1).T, *filled.T]
         return np.lexsort((*columns[::-1], *self.x.T[::-1]))
 
     def at(self, rows: np.ndarray) -> Data:
@@ -156,6 +164,7 @@ def read_outputs(Y: Any, names: Sequence[str] | None, n_rows: int) -> tuple[np.n
         row, column = np.argwhere(np.isinf(values))[0]
         got = f"infinity in row {row}, output {found[column]!r}"
         raise DataError(worded("Y", "finite numbers or NaN", got, "write NaN for what was not measured"))
+    _check_size(values, "Y")
     return values, found
 
 
@@ -202,12 +211,24 @@ def _numbers(values: Any, argument: str) -> np.ndarray:
         where = np.argwhere(~np.isfinite(array))
         got = f"NaN or infinity (inf) in row {where[0][0]}" if array.ndim else "NaN or infinity (inf)"
         raise DataError(worded(argument, "finite numbers", got, "drop that row; only outputs may be missing"))
+    _check_size(array, argument)
     return array
+
+
+def _check_size(values: np.ndarray, argument: str) -> None:
+    """Refuse sizes whose squares overflow in double precision."""
+    size = np.where(np.isnan(values), 0.0, np.abs(values))
+    if np.any(size > LARGEST):
+        place = np.argwhere(size > LARGEST)[0]
+        where = f" in row {place[0]}" if len(place) else ""
+        got = f"{values[tuple(place)]:.3g}{where}"
+        raise DataError(worded(argument, f"values of at most {LARGEST:g} in size", got, "change the units"))
 
 
 def choose_scaling(data: Data, groups: Sequence[Sequence[int]], unit_inputs: bool) -> Scaling:
     """Scaling from the data: outputs to unit variance per group, inputs to unit range where ``unit_inputs``.
 
+    Values set apart from all others (see ``in_bulk``) do not count: one wild cell would make the rest look constant.
     Outputs that were never measured get 0 and 1; the strategy replaces them once the law says more.
     """
     x = data.x[:, : data.n_inputs]
@@ -215,11 +236,11 @@ def choose_scaling(data: Data, groups: Sequence[Sequence[int]], unit_inputs: boo
     span = upper - lower
     middle = lower + 0.5 * span
     x_scale = np.where(span > 0, span, np.maximum(np.abs(middle), 1.0)) if unit_inputs else np.ones(x.shape[1])
-    measured = data.measured
-    counts = measured.sum(axis=0)
-    filled = np.where(measured, data.y, 0.0)
+    counted = in_bulk(data.y)
+    counts = counted.sum(axis=0)
+    filled = np.where(counted, data.y, 0.0)
     y_shift = filled.sum(axis=0) / np.maximum(counts, 1)
-    squares = (np.where(measured, data.y - y_shift, 0.0) ** 2).sum(axis=0)
+    squares = (np.where(counted, data.y - y_shift, 0.0) ** 2).sum(axis=0)
     y_scale = np.ones(data.y.shape[1])
     for group in groups:
         members = list(group)
@@ -229,6 +250,42 @@ def choose_scaling(data: Data, groups: Sequence[Sequence[int]], unit_inputs: boo
         # A constant output has no spread of its own: its own size, or one, stands in for the unit.
         y_scale[members] = spread if spread > 1e-10 * size else (size if size > 0 else 1.0)
     return Scaling(middle, x_scale, y_shift, y_scale)
+
+
+def in_bulk(y: np.ndarray) -> np.ndarray:
+    """(N, T) truth of values that are no further from their output's median than GAP times all those nearer to it.
+
+    The gap is looked for among the further half of the distances, so that at least half of the values belong to the bulk.
+    Ordinary data have no such gap, and all of them count. NaN do not.
+    """
+    return np.column_stack([_in_bulk(column) for column in y.T]) if y.shape[1] else ~np.isnan(y)
+
+
+def _in_bulk(values: np.ndarray) -> np.ndarray:
+    seen = ~np.isnan(values)
+    if seen.sum() < FEWEST_FOR_GAP:
+        return seen
+    centre = float(np.median(values[seen]))
+    distance = np.abs(np.where(seen, values, np.inf) - centre)
+    ordered = np.sort(distance[seen])
+    inner, outer = ordered[len(ordered) // 2 : -1], ordered[len(ordered) // 2 + 1 :]
+    # More than half of the values may be equal up to round-off: the others are then no outliers.
+    gaps = np.flatnonzero((outer > GAP * inner) & (inner > 1e-10 * abs(centre)))
+    return seen & (distance <= inner[gaps[0]]) if len(gaps) else seen
+
+
+def noise_reach(data: Data, scaling: Scaling, groups: Sequence[Sequence[int]]) -> np.ndarray:
+    """(T,) how much larger than a unit the noise of each output may well be: 1, or the spread of all values with wild ones.
+
+    Wild values are measurements: a noise of their size must not look improbable.
+    """
+    reach = np.ones(data.y.shape[1])
+    counted, unit_free = in_bulk(data.y), scaling.outputs(data.y)
+    for group in groups:
+        members = list(group)
+        if np.any(data.measured[:, members] & ~counted[:, members]):
+            reach[members] = np.sqrt(np.nanmean(unit_free[:, members] ** 2))
+    return reach
 
 
 def merged_groups(sets: Sequence[Sequence[str]]) -> list[list[str]]:

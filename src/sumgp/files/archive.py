@@ -54,6 +54,8 @@ def _array_bytes(array: np.ndarray) -> bytes:
 def unpack(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
     """The document and the arrays of a file, or DataError."""
     try:
+        if path.exists() and not path.is_file():
+            raise DataError(f"{path}: expected a model file, got a folder or device; give the path that save() wrote")
         size = path.stat().st_size
         if size > LARGEST_FILE:
             raise DataError(f"{path}: expected a model file of at most {LARGEST_FILE} bytes, got {size}; it is none of ours")

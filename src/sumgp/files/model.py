@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from sumgp.data import Data, Scaling
+from sumgp.data import UNITS, Data, Dates, Scaling
 from sumgp.errors import ConstraintError, DataError, SumGPError, SumGPWarning
 from sumgp.estimator import ConstrainedGP, FitReport, as_constraint
 from sumgp.files.archive import pack, unpack
@@ -80,6 +80,7 @@ def model_bytes(model: ConstrainedGP) -> bytes:
         "fitted_law": writer.write(model.fitted_.law),
         "components": [writer.write(component) for component in model.fitted_.components],
         "chosen": writer.write(model.strategy_),
+        "calendar": {name: vars(dates) for name, dates in model.calendar_.items()},
         "report": _plain({**report.details, **{name: getattr(report, name) for name in REPORT}}),
     }
     return pack(document, writer.arrays)
@@ -168,7 +169,21 @@ def _rebuilt(document: dict[str, Any], arrays: list[np.ndarray], constraint: Any
     chosen = reader.read(document["chosen"])
     if not isinstance(chosen, Strategy):
         raise DataError("model file: its strategy is missing; it is damaged")
+    model.calendar_ = _calendar(document.get("calendar", {}), data)
     return _filled(model, law, data, scaling, fitted, chosen, document["report"])
+
+
+def _calendar(stored: Any, data: Data) -> dict[str, Dates]:
+    """The inputs that are dates; files of before have none."""
+    if not isinstance(stored, dict) or not set(stored) <= set(data.input_names):
+        raise DataError("model file: its dates are not those of inputs; it is damaged")
+    found = {}
+    for name, entry in stored.items():
+        dates = Dates(str(entry["unit"]), str(entry["origin"]), None if entry["zone"] is None else str(entry["zone"]))
+        if dates.unit not in UNITS or dates.times(np.zeros(1)).isna().any():
+            raise DataError(f"model file: the dates of {name!r} cannot be read; it is damaged")
+        found[name] = dates
+    return found
 
 
 def _filled(

@@ -6,7 +6,7 @@ import math
 import types
 from collections.abc import Callable, Mapping
 from collections.abc import Callable as AbstractCallable
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -137,20 +137,17 @@ class Reader:
         kind = known_classes().get(mark)
         if kind is None:
             raise DataError(f"model file: {mark!r:.40} is no part of a model; the file is damaged or of a later version")
-        names = [f.name for f in fields(kind) if f.name in node or _is_required(f)]
-        if set(node) != {MARK, *names}:
+        names = [f.name for f in fields(kind)]
+        # Fields with a default may have come after the file was written.
+        needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
+        if not {MARK, *needed} <= set(node) <= {MARK, *names}:
             raise DataError(f"model file: {mark} does not have the fields {names}; it is damaged or of another version")
-        values = {name: self.read(node[name], depth + 1) for name in names}
+        values = {name: self.read(node[name], depth + 1) for name in names if name in node}
         hints = get_type_hints(kind)
         for name, value in values.items():
             if not matches(value, hints[name]):
                 raise DataError(f"model file: {mark}.{name} is of the wrong type ({type(value).__name__}); it is damaged")
         return kind(**values)
-
-
-def _is_required(entry: Field[Any]) -> bool:
-    """A field without a default; one with a default may be younger than the file."""
-    return entry.default is MISSING and entry.default_factory is MISSING
 
 
 def _index(value: Any) -> int:

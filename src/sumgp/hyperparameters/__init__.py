@@ -2,8 +2,9 @@
 
 from sumgp.hyperparameters.average import Integration, curvature, integrate
 from sumgp.hyperparameters.objective import Evidence, Objective
-from sumgp.hyperparameters.optimise import MapEstimate, maximise
+from sumgp.hyperparameters.optimise import MapEstimate, maximise, starting_points
 from sumgp.hyperparameters.proposal import CURVATURE_FLOOR
+from sumgp.hyperparameters.scan import Scan, clustered_rows, row_spacing
 
 __all__ = [
     "CURVATURE_FLOOR",
@@ -11,7 +12,11 @@ __all__ = [
     "Integration",
     "MapEstimate",
     "Objective",
+    "Scan",
+    "clustered_rows",
     "curvature",
     "integrate",
     "maximise",
+    "row_spacing",
+    "starting_points",
 ]

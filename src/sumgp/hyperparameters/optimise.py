@@ -11,7 +11,6 @@ from scipy.optimize import OptimizeResult, minimize
 from sumgp.errors import NumericalError
 from sumgp.hyperparameters.objective import REFUSED, Objective
 
-SPIKES = 1e-2  # a lengthscale below this share of its prior centre means spikes towards each training point
 FIRST_STEPS = 40  # of every start; then only the best goes on
 PRECISION = 1e-6  # of the log posterior, at which a run ends
 LEFT_BEHIND = "left behind"
@@ -143,10 +142,10 @@ def _attempt(objective: Objective, start: np.ndarray, max_steps: int, ended_befo
     value, gradient = known.get(theta.tobytes()) or objective(theta)
     if value >= REFUSED:
         return Attempt(theta, value, int(result.nit), "failed Cholesky factor")
-    centre = np.array([p.centre for priors in prior.kernel_priors for p in priors])
+    spikes = np.array([p.spikes for priors in prior.kernel_priors for p in priors])
     lengths = np.concatenate([theta[k] for k, _ in prior.slices])
     mask = np.concatenate([prior.lengthscales()[k] for k, _ in prior.slices])
-    if np.any(lengths[mask] < centre[mask] + np.log(SPIKES)):
+    if np.any(lengths[mask] < spikes[mask]):
         return Attempt(theta, value, int(result.nit), "lengthscale collapsed")
     low, high = np.array(prior.bounds()).T
     free = (theta > low + 1e-9) & (theta < high - 1e-9)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,6 +50,28 @@ def _shared(laws: Sequence[Law]) -> dict:
     }
 
 
+@dataclass(frozen=True)
+class _StackedSums:
+    """F(x) and S(x) of several sums; ``placed`` tells the common column of each of their terms."""
+
+    laws: tuple[SumLaw, ...]
+    placed: tuple[tuple[int, ...], ...]
+    n_columns: int
+
+    def coefficients(self, x: np.ndarray) -> np.ndarray:
+        """(n, rows, columns) coefficients."""
+        parts = [np.zeros((len(x), law.n_rows, self.n_columns)) for law in self.laws]
+        for part, law, where in zip(parts, self.laws, self.placed, strict=True):
+            values = law.F(x)
+            for term, column in enumerate(where):
+                part[:, :, column] += values[:, :, term]
+        return np.concatenate(parts, axis=1)
+
+    def total(self, x: np.ndarray) -> np.ndarray:
+        """(n, rows) right sides."""
+        return np.concatenate([law.S(x) for law in self.laws], axis=1)
+
+
 def _stacked_sums(laws: Sequence[SumLaw]) -> SumLaw:
     columns: list[tuple[int, Transform]] = []
     placed: list[list[int]] = []
@@ -58,59 +80,128 @@ def _stacked_sums(laws: Sequence[SumLaw]) -> SumLaw:
             if column not in columns:
                 columns.append(column)
         placed.append([columns.index(column) for column in law.columns])
-    starts = np.cumsum([0] + [law.n_rows for law in laws])
-
-    def coefficients(x: np.ndarray) -> np.ndarray:
-        result = np.zeros((len(x), starts[-1], len(columns)))
-        for law, where, start in zip(laws, placed, starts, strict=False):
-            values = law.F(x)
-            for term, column in enumerate(where):
-                result[:, start : start + law.n_rows, column] += values[:, :, term]
-        return result
-
-    def total(x: np.ndarray) -> np.ndarray:
-        return np.concatenate([law.S(x) for law in laws], axis=1)
-
+    stacked = _StackedSums(tuple(laws), tuple(tuple(where) for where in placed), len(columns))
     probe = np.zeros((1, 1))
     constant_f = all(isinstance(law.coefficients, np.ndarray) for law in laws)
     constant_s = all(isinstance(law.total, np.ndarray) for law in laws)
     return SumLaw(
         columns=tuple(columns),
-        coefficients=coefficients(probe)[0] if constant_f else coefficients,
-        total=total(probe)[0] if constant_s else total,
+        coefficients=stacked.coefficients(probe)[0] if constant_f else stacked.coefficients,
+        total=stacked.total(probe)[0] if constant_s else stacked.total,
         notes=tuple(note for law in laws for note in (law.notes or ((),) * law.n_rows)),
         **_shared(laws),
     )
 
 
+@dataclass(frozen=True)
+class _StackedFunctions:
+    """Rows of several laws, one below the other."""
+
+    laws: tuple[Law, ...]
+
+    def residual(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(n, rows) residuals."""
+        return np.concatenate([law.residual(f, x) for law in self.laws], axis=1)
+
+    def jacobian(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(n, rows, columns) derivatives."""
+        return np.concatenate([law.jacobian(f, x) for law in self.laws], axis=1)
+
+    def magnitude(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(n, rows) sizes."""
+        return np.concatenate([law.magnitude(f, x) for law in self.laws], axis=1)
+
+    def relaxed(self, scale: np.ndarray) -> FunctionLaw:
+        """All of them relaxed."""
+        return _stacked_functions([law.relaxed(scale) for law in self.laws])
+
+
 def _stacked_functions(laws: Sequence[Law]) -> FunctionLaw:
+    stacked = _StackedFunctions(tuple(laws))
     return FunctionLaw(
-        residual_function=lambda f, x: np.concatenate([law.residual(f, x) for law in laws], axis=1),
-        jacobian_function=lambda f, x: np.concatenate([law.jacobian(f, x) for law in laws], axis=1),
-        magnitude_function=lambda f, x: np.concatenate([law.magnitude(f, x) for law in laws], axis=1),
-        relax=lambda scale: _stacked_functions([law.relaxed(scale) for law in laws]),
+        residual_function=stacked.residual,
+        jacobian_function=stacked.jacobian,
+        magnitude_function=stacked.magnitude,
+        relax=stacked.relaxed,
         mentions=np.any([law.involved() for law in laws], axis=0),
         notes=tuple(law.explain_row(row) for law in laws for row in range(law.n_rows)),
         **_shared(laws),
     )
 
 
+@dataclass(frozen=True)
+class _Where:
+    """Where a row holds, seen from the wider x."""
+
+    wider: _Wider
+    inner: Callable[[np.ndarray], np.ndarray]
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return self.inner(self.wider.narrow(x))
+
+
+@dataclass(frozen=True)
+class _Wider:
+    """A law seen from longer lists of unknown constants and extra columns."""
+
+    law: Law
+    unknowns: tuple[str, ...]
+    extras: tuple[str, ...]
+
+    @property
+    def columns(self) -> list[int]:
+        """Positions of the law's own columns among all."""
+        n_outputs = len(self.law.outputs)
+        return [*range(n_outputs), *(n_outputs + self.unknowns.index(name) for name in self.law.unknowns)]
+
+    @property
+    def n_columns(self) -> int:
+        """Outputs and all unknown constants."""
+        return len(self.law.outputs) + len(self.unknowns)
+
+    def narrow(self, x: np.ndarray) -> np.ndarray:
+        """The inputs and the extra columns that the law itself needs."""
+        base = x.shape[1] - len(self.extras)
+        return x[:, [*range(base), *(base + self.extras.index(name) for name in self.law.extra_columns)]]
+
+    def residual(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(n, R) residuals."""
+        return self.law.residual(f[:, self.columns], self.narrow(x))
+
+    def jacobian(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(n, R, columns) derivatives, zero by constants of other laws."""
+        result = np.zeros((len(f), self.law.n_rows, self.n_columns))
+        result[:, :, self.columns] = self.law.jacobian(f[:, self.columns], self.narrow(x))
+        return result
+
+    def magnitude(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(n, R) sizes."""
+        return self.law.magnitude(f[:, self.columns], self.narrow(x))
+
+    def coefficients(self, x: np.ndarray) -> np.ndarray:
+        """F(x) of a sum."""
+        assert isinstance(self.law, SumLaw)
+        return self.law.F(self.narrow(x))
+
+    def total(self, x: np.ndarray) -> np.ndarray:
+        """S(x) of a sum."""
+        assert isinstance(self.law, SumLaw)
+        return self.law.S(self.narrow(x))
+
+    def relaxed(self, scale: np.ndarray) -> FunctionLaw:
+        """The relaxed law, as wide."""
+        return _widened(self.law.relaxed(scale[self.columns]), self.unknowns, self.extras)  # type: ignore[return-value]
+
+
 def _widened(law: Law, unknowns: tuple[str, ...], extras: tuple[str, ...]) -> Law:
     """The same law over a longer list of unknown constants and extra columns."""
     if law.unknowns == unknowns and law.extra_columns == extras:
         return law
-    n_outputs = len(law.outputs)
-    old = [*range(n_outputs), *(n_outputs + unknowns.index(name) for name in law.unknowns)]
+    wider = _Wider(law, unknowns, extras)
+    old = wider.columns
     if isinstance(law, SumLaw) and law.extra_columns == extras:
         return replace(law, unknowns=unknowns, columns=tuple((old[c], t) for c, t in law.columns))
-    n_columns = n_outputs + len(unknowns)
-    taken = [extras.index(name) for name in law.extra_columns]
-
-    def narrow(x: np.ndarray) -> np.ndarray:
-        base = x.shape[1] - len(extras)
-        return x[:, [*range(base), *(base + i for i in taken)]]
-
-    wheres = tuple(None if w is None else (lambda x, w=w: w(narrow(x))) for w in law.where)
+    wheres = tuple(None if where is None else _Where(wider, where) for where in law.where)
     if isinstance(law, SumLaw):
         return replace(
             law,
@@ -118,16 +209,10 @@ def _widened(law: Law, unknowns: tuple[str, ...], extras: tuple[str, ...]) -> La
             extra_columns=extras,
             where=wheres,
             columns=tuple((old[c], t) for c, t in law.columns),
-            coefficients=law.coefficients if isinstance(law.coefficients, np.ndarray) else (lambda x: law.F(narrow(x))),
-            total=law.total if isinstance(law.total, np.ndarray) else (lambda x: law.S(narrow(x))),
+            coefficients=law.coefficients if isinstance(law.coefficients, np.ndarray) else wider.coefficients,
+            total=law.total if isinstance(law.total, np.ndarray) else wider.total,
         )
-
-    def jacobian(f: np.ndarray, x: np.ndarray) -> np.ndarray:
-        result = np.zeros((len(f), law.n_rows, n_columns))
-        result[:, :, old] = law.jacobian(f[:, old], narrow(x))
-        return result
-
-    mentions = np.zeros(n_columns, dtype=bool)
+    mentions = np.zeros(wider.n_columns, dtype=bool)
     mentions[old] = law.involved()
     return FunctionLaw(
         outputs=law.outputs,
@@ -137,9 +222,9 @@ def _widened(law: Law, unknowns: tuple[str, ...], extras: tuple[str, ...]) -> La
         where=wheres,
         notes=law.notes,
         extra_columns=extras,
-        residual_function=lambda f, x: law.residual(f[:, old], narrow(x)),
-        jacobian_function=jacobian,
-        magnitude_function=lambda f, x: law.magnitude(f[:, old], narrow(x)),
-        relax=lambda scale: _widened(law.relaxed(scale[old]), unknowns, extras),  # type: ignore[arg-type, return-value]
+        residual_function=wider.residual,
+        jacobian_function=wider.jacobian,
+        magnitude_function=wider.magnitude,
+        relax=wider.relaxed,
         mentions=mentions,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,21 +70,22 @@ class LinearConstraint(Constraint):
 
     def _varying(self, n_outputs: int, n_inputs: int) -> tuple[ArrayFunction, int]:
         """Wrap F(x) so that (n, T) and (n, R, T) both work, learning R from one probe."""
-
-        def coefficients(x: np.ndarray) -> np.ndarray:
-            values = np.asarray(self.F(x), dtype=float)
-            if values.ndim == 2:
-                values = values[:, None, :]
-            if values.ndim != 3 or values.shape[0] != len(x) or values.shape[2] != n_outputs:
-                raise ConstraintError(
-                    f"F: expected an array of shape ({len(x)}, rows, {n_outputs}) from the function of X, got "
-                    f"{values.shape}; give one column per output"
-                )
-            return values
-
+        coefficients = partial(_checked_coefficients, self.F, n_outputs)
         # The probe is at 0, where a function such as 1/x need not be defined; only its shape counts.
         with np.errstate(all="ignore"):
             return coefficients, coefficients(np.zeros((1, n_inputs))).shape[1]
+
+
+def _checked_coefficients(F: ArrayFunction, n_outputs: int, x: np.ndarray) -> np.ndarray:
+    values = np.asarray(F(x), dtype=float)
+    if values.ndim == 2:
+        values = values[:, None, :]
+    if values.ndim != 3 or values.shape[0] != len(x) or values.shape[2] != n_outputs:
+        raise ConstraintError(
+            f"F: expected an array of shape ({len(x)}, rows, {n_outputs}) from the function of X, got "
+            f"{values.shape}; give one column per output"
+        )
+    return values
 
 
 def _coefficient_array(F: Any, n_outputs: int) -> np.ndarray:
@@ -139,8 +141,11 @@ def _unknown_names(name: str, n_rows: int) -> tuple[str, ...]:
 def _append_columns(coefficients: np.ndarray | ArrayFunction, block: np.ndarray) -> np.ndarray | ArrayFunction:
     if isinstance(coefficients, np.ndarray):
         return np.hstack([coefficients, block])
-    inner = coefficients
-    return lambda x: np.concatenate([inner(x), np.broadcast_to(block, (len(x), *block.shape))], axis=2)
+    return partial(_with_columns, coefficients, block)
+
+
+def _with_columns(coefficients: ArrayFunction, block: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return np.concatenate([coefficients(x), np.broadcast_to(block, (len(x), *block.shape))], axis=2)
 
 
 def _label(coefficients: Any, total: Any, row: int, names: Sequence[str]) -> str:

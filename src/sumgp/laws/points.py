@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import qmc
 
-from sumgp.data import Data, Scaling
+from sumgp.data import Data, Scaling, in_bulk
 from sumgp.errors import ConstraintError
 from sumgp.laws.law import Law
 from sumgp.laws.projection import project
@@ -16,6 +16,7 @@ from sumgp.laws.scaled import UnitFreeLaw, make_unit_free
 UNKNOWN_VARIANCE = 100.0  # of a constant, in units of the spread with which single rows suggest it
 MOST_POINTS = 300
 MOST_SPREAD = 7  # power of two of the points between training rows with several inputs
+MET = 1e-6  # of the largest term of a law: a residual at which it holds
 DECADES = 30.0  # sizes of outputs that were never measured are looked for between 1e-30 and 1e30
 
 
@@ -32,9 +33,9 @@ class LawSetup:
 def typical_rows(data: Data, scaling: Scaling) -> np.ndarray:
     """(N, T) unit-free outputs with gaps filled by linear interpolation along the first input, else by the mean.
 
-    Measurements at one place count by their mean, so that their order does not matter.
+    Measurements at one place count by their mean, so that their order does not matter; those far outside the rest do not.
     """
-    y = scaling.outputs(data.y)
+    y = scaling.outputs(np.where(in_bulk(data.y), data.y, np.nan))
     along = data.x[:, 0]
     filled = np.zeros_like(y)
     for t in range(y.shape[1]):
@@ -46,9 +47,10 @@ def typical_rows(data: Data, scaling: Scaling) -> np.ndarray:
 
 
 def solve_for_columns(law: Law, data: Data, scaling: Scaling, columns: np.ndarray) -> np.ndarray:
-    """(N, columns) values in the user's units that meet the law row by row, all other columns as measured.
+    """(n, columns) values in the user's units that meet the law row by row, all other columns as measured.
 
-    Used to learn the size of outputs that were never measured and of unknown constants.
+    Rows at which no value does are left out; where all are, or constants are unknown, natural sizes stand in. Used to
+    learn the size of outputs that were never measured and of unknown constants.
     """
     C = law.n_columns
     shift = np.concatenate([scaling.y_shift, np.zeros(len(law.unknowns))])
@@ -62,8 +64,25 @@ def solve_for_columns(law: Law, data: Data, scaling: Scaling, columns: np.ndarra
     padded = np.concatenate([u, np.zeros((len(u), free.n_columns - C))], axis=1)
     metric = np.zeros((len(u), free.n_columns, free.n_columns))
     metric[:, columns, columns] = 1.0
-    solved = project(free, padded, metric, data.x).points[:, :C]
-    return (shift + scale * solved)[:, columns]
+    solved = shift + scale * project(free, padded, metric, data.x).points[:, :C]
+    # With an unknown constant left at zero, rows that happen to meet the law say nothing about an output's size.
+    constants_known = len(law.unknowns) == 0 or columns.max() >= law.n_columns - len(law.unknowns)
+    met = _is_met(law, solved, data.x) & constants_known
+    return solved[:, columns][met] if met.any() else np.tile(shift[columns] + scale[columns], (len(u), 1))
+
+
+def _is_met(law: Law, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """(n,) truth of whether the law itself, not its continuation beyond its domain, holds at f (n, C)."""
+    with np.errstate(all="ignore"):
+        residual, magnitude = law.residual(f, x), law.magnitude(f, x)
+    met = np.isfinite(residual) & (np.abs(residual) <= MET * magnitude + np.finfo(float).tiny)
+    return np.all(met | ~law.active(x) | (law.noise > 0), axis=1)
+
+
+def _typical_spread(values: np.ndarray) -> np.ndarray:
+    """(columns,) standard deviations of the bulk of each column."""
+    bulk = in_bulk(values)
+    return np.array([column[kept].std() for column, kept in zip(values.T, bulk.T, strict=True)])
 
 
 def natural_sizes(law: Law, f: np.ndarray, x: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -114,8 +133,8 @@ def complete_scaling(law: Law | None, data: Data, scaling: Scaling) -> Scaling:
         raise ConstraintError("Y: nothing was measured at all; give at least one value")
     values = solve_for_columns(law, data, scaling, never)
     shift, scale = scaling.y_shift.copy(), scaling.y_scale.copy()
-    shift[never] = values.mean(axis=0)
-    spread = values.std(axis=0)
+    shift[never] = np.where(in_bulk(values), values, 0.0).sum(axis=0) / np.maximum(in_bulk(values).sum(axis=0), 1)
+    spread = _typical_spread(values)
     size = np.abs(shift[never])
     scale[never] = np.where(spread > 1e-8 * size, spread, np.where(size > 0, size, 1.0))
     return Scaling(scaling.x_shift, scaling.x_scale, shift, scale)
@@ -128,7 +147,7 @@ def set_up_law(law: Law, data: Data, scaling: Scaling, spacing: float) -> LawSet
     typical = typical_rows(data, scaling)
     if U:
         values = solve_for_columns(law, data, scaling, np.arange(T, T + U))
-        centre, spread = np.median(values, axis=0), values.std(axis=0)
+        centre, spread = np.median(values, axis=0), _typical_spread(values)
         size = np.maximum(spread, 1e-3 * np.abs(centre))
         shift = np.concatenate([shift, centre])
         scale = np.concatenate([scale, np.where(size > 0, size, 1.0)])

@@ -14,6 +14,9 @@ NEAREST_STEPS = 4
 HARD_STEPS = 12
 UNMET = 1e-10  # scaled residual
 HALVINGS = 8  # of a step that does not come closer to the law
+# Standard deviations of the metric that the first steps may move an output. Where a law is almost flat (a pendulum near
+# its top) an unlimited step leads to a branch that nothing supports, and the law may be met there as well.
+REACH = 1.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ def project(
 
     f_{k+1} = start + M J^T (J M J^T)^+ (J (f_k - start) - g(f_k)), damped where the residual would grow, then plain
     Newton steps down to round-off. Points that are met stop early; those that are far from it after twelve steps go on
-    in a rounder metric, since one that moves hardly known outputs only can zigzag past the law. Many ``halvings`` of a
+    in a rounder metric and with steps of any size, since a metric that moves hardly known outputs only can zigzag past the
+    law. Many ``halvings`` of a
     step find a way back from where the law is almost flat and steps are far too long.
     """
     f, used = start.copy(), metric
@@ -72,7 +76,8 @@ def project(
         nearest = step < NEAREST_STEPS
         if step == HARD_STEPS:
             used = _rounded(metric)
-        gained = _step(law, f, start, used, x, g, live, nearest, halvings)
+        reach = REACH if step < HARD_STEPS and not law.is_linear else np.inf
+        gained = _step(law, f, start, used, x, g, live, nearest, halvings, reach)
         size = np.max(np.abs(g[live]), axis=1)
         # A step towards the nearest point may fail where a plain Newton step still comes closer to the law.
         live = live[(size > 1e-15) & (gained | nearest | (step < HARD_STEPS))]
@@ -94,16 +99,15 @@ def _move_single_columns(
     left = np.flatnonzero(np.max(np.abs(g), axis=1) > UNMET)
     if not len(left):
         return
-    freedom = np.einsum("ncc->nc", metric[left]).sum(axis=0)
-    slopes = np.sum(law.jacobian(f[left], x[left]) ** 2, axis=(0, 1))
-    for column in np.lexsort((-slopes, -freedom)):
+    freedom = np.einsum("ncc->nc", metric[left])
+    slopes = np.sum(law.jacobian(f[left], x[left]) ** 2, axis=1)
+    order = np.lexsort((-slopes, -freedom), axis=1)  # (left, C): each point has its own, whatever others are given
+    for columns in order.T:
         alone = np.zeros_like(metric)
-        alone[:, column, column] = metric[:, column, column]
+        alone[left, columns, columns] = metric[left, columns, columns]
+        still = left[np.max(np.abs(g[left]), axis=1) > UNMET]
         for _ in range(HARD_STEPS):
-            _step(law, f, start, alone, x, g, left, False, HALVINGS)
-        left = left[np.max(np.abs(g[left]), axis=1) > UNMET]
-        if not len(left):
-            break
+            _step(law, f, start, alone, x, g, still, False, HALVINGS)
 
 
 def _rounded(metric: np.ndarray) -> np.ndarray:
@@ -123,8 +127,9 @@ def _step(
     live: np.ndarray,
     nearest: bool,
     halvings: int,
+    reach: float = np.inf,
 ) -> np.ndarray:
-    """One damped step at the live points, in place; True where the residual shrank."""
+    """One damped step of at most ``reach`` sds at the live points, in place; True where the residual shrank."""
     J = law.jacobian(f[live], x[live])
     MJ, inverse = _weights(J, metric[live])
     target = -g[live]
@@ -137,10 +142,14 @@ def _step(
     before = np.linalg.norm(g[live], axis=1)
     pending = np.arange(len(live))
     gained = np.zeros(len(live), dtype=bool)
-    length = 1.0
+    length = np.ones(len(live))
+    if np.isfinite(reach):
+        sd = np.sqrt(np.einsum("ncc->nc", metric[live]))
+        far = np.max(np.divide(np.abs(direction), sd, out=np.zeros_like(sd), where=sd > 0), axis=1)
+        length = reach / np.maximum(far, reach)
     for _ in range(halvings):
         rows = live[pending]
-        trial = f[rows] + length * direction[pending]
+        trial = f[rows] + length[pending, None] * direction[pending]
         value = law.residual(trial, x[rows])
         size = np.linalg.norm(value, axis=1)
         better = np.isfinite(size) & (size < before[pending])

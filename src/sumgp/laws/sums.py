@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class SumConstraint(Constraint):
             total = np.array([_finite(self.total, "total")])
         coefficients: np.ndarray | ArrayFunction
         if any(callable(c) for c in factors):
-            coefficients = _varying(factors)
+            coefficients = partial(_varying, tuple(factors))
         else:
             coefficients = np.array([[_finite(c, "coefficient") for c in factors]])
             if not np.any(coefficients):
@@ -82,14 +83,12 @@ class SumConstraint(Constraint):
         return " + ".join(parts) + f" = {right}"
 
 
-def _varying(factors: Sequence[Any]) -> ArrayFunction:
-    def coefficients(x: np.ndarray) -> np.ndarray:
-        values = np.empty((len(x), 1, len(factors)))
-        for i, factor in enumerate(factors):
-            values[:, 0, i] = np.asarray(factor(x), dtype=float).reshape(len(x)) if callable(factor) else factor
-        return values
-
-    return coefficients
+def _varying(factors: tuple[Any, ...], x: np.ndarray) -> np.ndarray:
+    """(n, 1, terms) coefficients of which some are functions of X."""
+    values = np.empty((len(x), 1, len(factors)))
+    for i, factor in enumerate(factors):
+        values[:, 0, i] = np.asarray(factor(x), dtype=float).reshape(len(x)) if callable(factor) else factor
+    return values
 
 
 def _position(output: str | int, outputs: Sequence[str]) -> int:

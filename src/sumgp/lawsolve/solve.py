@@ -251,5 +251,7 @@ def _between(problem: _Problem, f: np.ndarray, q: np.ndarray, aim: _Point, lengt
 
 
 def _merit(q: np.ndarray, displacement: np.ndarray, g: np.ndarray, variances: np.ndarray) -> float:
-    value = 0.5 * float(np.sum(q * displacement)) + 0.5 * float(np.sum(g.ravel() ** 2 / variances))
+    # Far from the law residuals may have squares beyond all doubles: as bad as can be, and no cause for a warning.
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = 0.5 * float(np.sum(q * displacement)) + 0.5 * float(np.sum(g.ravel() ** 2 / variances))
     return value if np.isfinite(value) else np.inf

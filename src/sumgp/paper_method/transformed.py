@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -53,6 +53,8 @@ class Transformed(Strategy):
     ``draws``: of hyperparameters, where they are averaged over. ``guide``: "unconstrained" lets a fit without the law pick
     the branches, as the paper does; "auto" asks one that has heard of the law where its turns are within reach.
     """
+
+    takes_long_series: ClassVar[bool] = False
 
     inference: Engine = field(default_factory=Laplace)
     datum: Literal["output", "transformed"] = "output"

@@ -3,5 +3,11 @@
 from sumgp.prediction.gaussian_mixture import mixture_quantile
 from sumgp.prediction.plotting import plot_posterior
 from sumgp.prediction.posterior import Posterior
+from sumgp.prediction.tabulated import input_label
 
-__all__ = ["Posterior", "mixture_quantile", "plot_posterior"]
+__all__ = [
+    "Posterior",
+    "input_label",
+    "mixture_quantile",
+    "plot_posterior",
+]

@@ -28,8 +28,10 @@ class GaussianMixture:
         parts = -0.5 * z**2 - np.log(self.sds) - 0.5 * np.log(2.0 * np.pi) + np.log(self.weights)[:, None, None]
         return logsumexp(parts, axis=0)
 
-    def spread(self, centre: np.ndarray) -> np.ndarray:
-        """(n, T) root mean square distance from ``centre``."""
+    @property
+    def std(self) -> np.ndarray:
+        """(n, T) standard deviations."""
+        centre = np.einsum("k,knt->nt", self.weights, self.means)
         return np.sqrt(np.einsum("k,knt->nt", self.weights, self.sds**2 + (self.means - centre) ** 2))
 
     def quantile(self, probability: float) -> np.ndarray:

@@ -2,65 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sumgp.data import Data, Scaling
+from sumgp.data import Calendar, Data, Scaling
 from sumgp.errors import DataError, worded
 from sumgp.laws import Law, project
+from sumgp.notebook import listed
 from sumgp.numerics import threads_for
-from sumgp.prediction.branches import likelier_mean
+from sumgp.prediction.drawn import DrawnMarginals
 from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
 from sumgp.prediction.joint import mixture_covariance
+from sumgp.prediction.marginals import PointMarginals, followed, point_marginals
+from sumgp.prediction.point_draws import common_numbers, point_draws
 from sumgp.prediction.skewed import SkewedMixture
-from sumgp.strategies import (
-    Fitted,
-    LocalPosterior,
-    MovedOntoLaw,
-    PosteriorComponent,
-    joined,
-    local_posteriors,
-    pointwise_draws,
-)
+from sumgp.prediction.tabulated import as_frame, as_multiindex_frame, as_xarray
+from sumgp.priors import canonical_order
+from sumgp.strategies import Fitted
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
     from matplotlib.figure import Figure
 
 BLOCK = 256  # points per block: bounds memory whatever the number of asked points
 LARGEST_JOINT = 6000  # points times outputs of a joint covariance (0.3 GB)
-BENT = 0.1  # share of an output's variance due to the law's curvature above which intervals are those of draws
-BENT_DRAWS = 15_000  # draws times points, at most (200 of each point at least)
-MOST_BENT = 1000  # points; with more of them intervals are Gaussian, bend included, so that memory stays bounded
+DRAWN_AT_ONCE = 2048  # points whose draws are kept at a time
+SHOWN_POINTS = 5  # points of the table in a notebook
 
 
-@dataclass(frozen=True, eq=False)
-class _Marginals:
-    """Unit-free: the mixture of the outputs, mean (n, C) and covariance (n, C, C) of all columns, strongly bent points."""
-
-    mixture: GaussianMixture
-    centre: np.ndarray
-    covariance: np.ndarray
-    bent: np.ndarray  # (n,)
-    bent_parts: list[LocalPosterior]  # of each component, at these points
-
-
-def single_points(components: tuple[PosteriorComponent, ...], inputs: np.ndarray, x: np.ndarray) -> list[LocalPosterior]:
-    """Local posteriors of all components."""
-    known = [c for c in components if isinstance(c, MovedOntoLaw)]
-    if len(known) == len(components):
-        return local_posteriors(known, inputs, x)
-    first: Any = components[0]
-    if hasattr(first, "marginals_of_all"):
-        return [LocalPosterior(*found) for found in first.marginals_of_all(components, inputs, x)]
-    return [LocalPosterior(*c.marginals(inputs, x)) for c in components]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Posterior:
     """Outputs at asked points given the data (and the law).
 
@@ -75,11 +51,21 @@ class Posterior:
     x: np.ndarray  # (n, D + E) in the user's units
     noisy: bool = False
     truth: Posterior | None = None  # of the same points without noise, whose work a noisy one need not do again
+    calendar: Calendar = field(default_factory=dict)  # of inputs that are dates
 
     @property
     def output_names(self) -> tuple[str, ...]:
         """Names of the T outputs."""
         return self.data.output_names
+
+    def __repr__(self) -> str:
+        of = "measurements of " if self.noisy else ""
+        return f"Posterior({len(self.x)} points of {listed(self.data.input_names)}: {of}{listed(self.output_names)})"
+
+    def _repr_html_(self) -> str:
+        """The first points as a table."""
+        few = replace(self, x=self.x[:SHOWN_POINTS], truth=None)
+        return f"{escape(repr(self))}, the first {len(few.x)}:{few.to_frame().to_html(float_format='{:.4g}'.format)}"
 
     @property
     def _n_outputs(self) -> int:
@@ -90,54 +76,17 @@ class Posterior:
             yield slice(start, start + BLOCK)
 
     @cached_property
-    def _marginals(self) -> _Marginals:
+    def _marginals(self) -> PointMarginals:
         """Of the true values, also where ``noisy``."""
         if self.truth is not None:
             return self.truth._marginals
-        parts: list[_Marginals] = []
-        too_many = False
+        parts: list[PointMarginals] = []
         for block in self._blocks():
+            x = self.x[block]
             with threads_for(self.data.y.size):
-                parts.append(self._block_marginals(self.x[block]))
-            too_many = too_many or sum(p.bent.sum() for p in parts) > MOST_BENT
-            if too_many:
-                parts = [replace(p, bent=np.zeros_like(p.bent), bent_parts=[]) for p in parts]
-        mixture = GaussianMixture(
-            np.concatenate([p.mixture.means for p in parts], axis=1),
-            np.concatenate([p.mixture.sds for p in parts], axis=1),
-            self.fitted.weights,
-        )
-        local = [joined(some) for some in zip(*(p.bent_parts for p in parts if p.bent.any()), strict=True)]
-        return _Marginals(
-            mixture,
-            np.concatenate([p.centre for p in parts]),
-            np.concatenate([p.covariance for p in parts]),
-            np.concatenate([p.bent for p in parts]),
-            local,
-        )
-
-    def _block_marginals(self, x: np.ndarray) -> _Marginals:
-        """Marginals at some of the points."""
-        weights, T = self.fitted.weights, self._n_outputs
-        inputs = self.scaling.inputs(x)
-        parts = single_points(self.fitted.components, inputs, x)
-        mean = np.stack([p.mean for p in parts])
-        variance = np.stack([np.einsum("ncc->nc", p.covariance)[:, :T] for p in parts])
-        bends_law = self.fitted.law is not None and not self.fitted.law.is_linear
-        centre = likelier_mean(mean, variance, weights) if bends_law else np.einsum("k,knc->nc", weights, mean)
-        offset = mean - centre
-        covariance = np.einsum("k,kncd->ncd", weights, np.stack([p.covariance for p in parts]))
-        covariance = covariance + np.einsum("k,knc,knd->ncd", weights, offset, offset)
-        means = mean[:, :, :T]
-        bent = np.zeros(len(x), dtype=bool)
-        if all(p.bend is not None for p in parts):
-            bends = np.stack([p.bend.variance[:, :T] for p in parts if p.bend is not None])
-            means = means + np.stack([p.bend.shift[:, :T] for p in parts if p.bend is not None])
-            bent = np.any(np.einsum("k,knt->nt", weights, bends / (variance + bends + 1e-300)) > BENT, axis=1)
-            variance = variance + bends
-        sds = np.sqrt(np.maximum(variance, 1e-300))
-        local = [p.at(bent) for p in parts] if bent.any() else []
-        return _Marginals(GaussianMixture(means, sds, weights), centre, covariance, bent, local)
+                part = point_marginals(self.fitted, self._n_outputs, self.scaling.inputs(x), x)
+            parts.append(part if len(self.x) <= DRAWN_AT_ONCE else replace(part, bent_parts=[]))
+        return followed(parts)
 
     @cached_property
     def _mixture(self) -> GaussianMixture:
@@ -173,9 +122,6 @@ class Posterior:
         metric = self._marginals.covariance.copy()
         metric[:, T : T + U, :] = 0.0
         metric[:, :, T : T + U] = 0.0
-        # Constants are one value for all points: the mixture's own mean of them.
-        centre = centre.copy()
-        centre[:, T : T + U] = centre[:, T : T + U].mean(axis=0)
         return project(law, centre, metric, self.x).points
 
     @property
@@ -185,8 +131,11 @@ class Posterior:
 
     @property
     def std(self) -> np.ndarray:
-        """(n, T) standard deviations around ``mean``."""
-        return self._mixture.spread(self._centre[:, : self._n_outputs]) * self.scaling.y_scale
+        """(n, T) standard deviations of the outputs."""
+        values = self._mixture.std
+        for rows, drawn in self._drawn():
+            values[rows] = drawn.std
+        return values * self.scaling.y_scale
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends (n, T) of the central interval that holds the value with probability ``level``."""
@@ -211,9 +160,8 @@ class Posterior:
             spread = np.maximum(self.std / self.scaling.y_scale, 1e-12)
             return self.scaling.restore(self._skewed.quantile(probability, self._centre[:, : self._n_outputs], spread))
         values = self._mixture.quantile(probability)
-        bent = self._marginals.bent
-        if bent.any():
-            values[bent] = np.quantile(self._bent_draws, probability, axis=0)
+        for rows, drawn in self._drawn():
+            values[rows] = drawn.quantile(probability)
         return self.scaling.restore(values)
 
     def cdf(self, values: np.ndarray) -> np.ndarray:
@@ -221,14 +169,14 @@ class Posterior:
         if self._skewed is not None:
             return self._skewed.cdf(self.scaling.outputs(np.asarray(values, dtype=float)))
         unit_free = self.scaling.outputs(np.asarray(values, dtype=float))
-        result, bent = self._mixture.cdf(unit_free), self._marginals.bent
-        if bent.any():
-            result[bent] = np.mean(self._bent_draws <= unit_free[bent], axis=0)
+        result = self._mixture.cdf(unit_free)
+        for rows, drawn in self._drawn():
+            result[rows] = drawn.cdf(unit_free[rows])
         return result
 
     def gaussian_mixture(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Weights (K,), means and standard deviations (K, n, T) of the marginals; None for transformed outputs."""
-        if self._skewed is not None:
+        """Weights (K,), means and standard deviations (K, n, T) of the marginals; None where these are not Gaussian."""
+        if self._skewed is not None or self._marginals.bent.any():
             return None
         mixture, scaling = self._mixture, self.scaling
         return mixture.weights, scaling.restore(mixture.means), mixture.sds * scaling.y_scale
@@ -239,7 +187,10 @@ class Posterior:
             density = self._skewed.density(self.scaling.outputs(np.asarray(values, dtype=float)))
             return np.log(np.maximum(density, np.finfo(float).tiny)) - np.log(self.scaling.y_scale)
         values = self.scaling.outputs(np.asarray(values, dtype=float))
-        return self._mixture.log_density(values) - np.log(self.scaling.y_scale)
+        result = self._mixture.log_density(values)
+        for rows, drawn in self._drawn():
+            result[rows] = drawn.log_density(values[rows])
+        return result - np.log(self.scaling.y_scale)
 
     def covariance(self) -> np.ndarray:
         """(nT, nT) joint covariance, ordered point by point."""
@@ -252,8 +203,13 @@ class Posterior:
         scale = np.tile(self.scaling.y_scale, n)
         total *= scale
         total *= scale[:, None]
-        # The law's curvature widens single points: what it adds to their variances has no correlations we know of.
-        total[np.diag_indices(n * T)] = np.maximum(self.std.ravel() ** 2, total[np.diag_indices(n * T)])
+        # The law's curvature changes single points: where it narrows them their correlations stay; what it adds to their
+        # variances has no correlations we know of.
+        own, std = np.sqrt(np.maximum(np.diagonal(total), 0.0)), self.std.ravel()
+        narrower = np.divide(std, own, out=np.ones_like(own), where=own > std)
+        total *= narrower
+        total *= narrower[:, None]
+        total[np.diag_indices(n * T)] = std**2
         return total
 
     def sample(self, n: int = 1, random_state: int = 0) -> np.ndarray:
@@ -276,21 +232,35 @@ class Posterior:
             parts.append(draws)
         return np.concatenate(parts)[generator.permutation(count)]
 
+    def _drawn(self) -> Iterator[tuple[np.ndarray, DrawnMarginals]]:
+        """Points where the law's curvature shapes the marginals, and these; of so many at a time that memory is bounded."""
+        bent = np.flatnonzero(self._marginals.bent)
+        if not len(bent):
+            return
+        if self._marginals.bent_parts:
+            yield bent, self._kept_draws
+            return
+        for start in range(0, len(bent), DRAWN_AT_ONCE):
+            rows = bent[start : start + DRAWN_AT_ONCE]
+            yield rows, replace(self, x=self.x[rows], truth=None)._kept_draws
+
     @cached_property
-    def _bent_draws(self) -> np.ndarray:
-        """(draws, bent points, T) unit-free draws of single points where the law's curvature shapes the marginals."""
-        law, x = self.fitted.law, self.x[self._marginals.bent]
+    def _kept_draws(self) -> DrawnMarginals:
+        """Of all strongly bent points."""
+        law, marginals = self.fitted.law, self._marginals
         assert law is not None
-        count = int(np.clip(BENT_DRAWS / len(x), 200, 600))
-        generator = np.random.default_rng(0)
-        # Systematic sampling: each component's number of draws is its share rounded up or down.
-        ends = np.floor(np.cumsum(self.fitted.weights) * count + generator.uniform()).astype(int)
-        counts = np.diff(ends, prepend=0)
-        draws = pointwise_draws(law, self._marginals.bent_parts, counts, x, generator)[:, :, : self._n_outputs]
-        if not self.noisy:
-            return draws
-        noise = np.repeat([np.sqrt(c.noise) for c in self.fitted.components], counts, axis=0)
-        return draws + generator.standard_normal(draws.shape) * noise[:, None, :]
+        rows = self.data.order
+        # Outputs that were never measured are told apart by their place in the law.
+        slopes = np.abs(law.jacobian(np.ones((1, law.n_columns)), self.data.x[rows][:1])).sum(axis=(0, 1))
+        measured = self.scaling.outputs(self.data.y[rows])
+        order = canonical_order(measured, self.data.output_names, slopes[: self._n_outputs])
+        rank = np.concatenate([np.argsort(order), np.arange(self._n_outputs, law.n_columns)])
+        numbers = common_numbers(self.fitted.weights, rank)
+        draws = point_draws(law, marginals.bent_parts, numbers, self.x[marginals.bent])[:, :, : self._n_outputs]
+        if self.noisy:
+            sds = np.sqrt([c.noise for c in self.fitted.components])[numbers.owners]
+            draws = draws + (numbers.noise[:, None] * sds)[:, None, :]
+        return DrawnMarginals(np.sort(draws, axis=0))
 
     def _check_joint(self, what: str) -> None:
         size = len(self.x) * self._n_outputs
@@ -342,31 +312,32 @@ class Posterior:
         """The same for a new noisy measurement of each output."""
         return self if self.noisy else replace(self, noisy=True, truth=self)
 
-    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """One row per point: inputs, then mean, sd, lower and upper of each output, then the law's residual."""
-        import pandas as pd
+    def to_frame(self, level: float = 0.95, multiindex: bool = False) -> pd.DataFrame:
+        """One row per point: inputs, then mean, sd, lower and upper of each output, then the law's residual.
 
-        lower, upper = self.interval(level)
-        names = [*self.data.input_names, *self.data.extra_columns]
-        columns: dict[str, np.ndarray] = {name: self.x[:, i] for i, name in enumerate(names)}
-        mean, std = self.mean, self.std
-        for t, name in enumerate(self.output_names):
-            columns |= {
-                name: mean[:, t],
-                f"{name}_sd": std[:, t],
-                f"{name}_lower": lower[:, t],
-                f"{name}_upper": upper[:, t],
-            }
-        residual = self.residual()
-        for r in range(residual.shape[1]):
-            columns["law_residual" if residual.shape[1] == 1 else f"law_residual_{r + 1}"] = residual[:, r]
-        return pd.DataFrame(columns)
+        ``multiindex``: inputs in the index and columns (output, mean | sd | lower | upper) instead.
+        """
+        return as_multiindex_frame(self, level) if multiindex else as_frame(self, level)
 
-    def plot(self, level: float = 0.95) -> Figure:
-        """Figure with data, missing marks, mean and band of each output, and the law's residual."""
+    def to_xarray(self, level: float = 0.95) -> xr.Dataset:
+        """mean, sd, lower, upper (point, output) and residual (point, law) with the inputs as coordinates."""
+        return as_xarray(self, level)
+
+    def plot(
+        self,
+        ax: Any = None,
+        residual: bool = False,
+        labels: Mapping[str, str] | None = None,
+        level: float = 0.95,
+    ) -> Figure:
+        """Figure with data, missing marks, mean and band of each output over the first input.
+
+        ``ax``: matplotlib axes to draw on, one for all outputs or one for each. ``residual``: a further panel with the
+        law's residual. ``labels``: texts for names, e.g. ``{"z": "position (m)"}``.
+        """
         from sumgp.prediction.plotting import plot_posterior
 
-        return plot_posterior(self, level)
+        return plot_posterior(self, level, ax, residual, labels)
 
 
 __all__ = ["Posterior"]

@@ -1,31 +1,41 @@
 """Priors over several outputs: kernels, task covariances, noise, and the law's place in them."""
 
 from sumgp.priors.candidates import Candidate, default_candidates, given_candidate
-from sumgp.priors.kernels import KernelOnPoints, hyper_priors, leaves, lengthscale_mask
+from sumgp.priors.kernels import HyperPrior, KernelOnPoints, hyper_priors, leaves, lengthscale_mask, local_lengthscales
 from sumgp.priors.multitask import Hyperparameters, MultitaskPrior, SchurConditioning, TaskLaw
-from sumgp.priors.noise import SMALLEST, NoiseModel, read_noise
+from sumgp.priors.noise import SMALLEST, NoiseModel, read_noise, read_weights
 from sumgp.priors.nullspace import nullspace_basis, nullspace_task
+from sumgp.priors.period import Period, shown_period
+from sumgp.priors.reorder import Reordered, canonical_order, reordered
 from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, TaskCovariance
 
 __all__ = [
     "SMALLEST",
     "Candidate",
     "FullTask",
+    "HyperPrior",
     "Hyperparameters",
     "KernelOnPoints",
     "LowRankTask",
     "MultitaskPrior",
     "NoiseModel",
     "OneOutputTask",
+    "Period",
+    "Reordered",
     "SchurConditioning",
     "TaskCovariance",
     "TaskLaw",
+    "canonical_order",
     "default_candidates",
     "given_candidate",
     "hyper_priors",
     "leaves",
     "lengthscale_mask",
+    "local_lengthscales",
     "nullspace_basis",
     "nullspace_task",
     "read_noise",
+    "read_weights",
+    "reordered",
+    "shown_period",
 ]

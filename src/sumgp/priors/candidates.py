@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF, Kernel, RationalQuadratic
+from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Kernel, RationalQuadratic
 
 from sumgp.errors import DataError, worded
 from sumgp.priors.kernels import prepare_kernel
+from sumgp.priors.period import Period
 from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, TaskCovariance
 
+PERIOD_FACTOR = 1.3  # within which a period is looked for around the one that the data show
+WAVE_BOUNDS = (0.1, 10.0)  # of w, from sharp peaks to a wave too weak to be seen
 MOST_OUTPUTS_ON_THEIR_OWN = 3  # with more, what outputs have in common tells more than how they differ
 
 
@@ -45,18 +48,31 @@ def given_candidate(kernel: Any, half_range: np.ndarray) -> tuple[Candidate, ...
     return (Candidate(tuple(prepare_kernel(k, half_range) for k in kernels)),)
 
 
-def default_candidates(half_range: np.ndarray, n_outputs: int = 1, separable: bool = True) -> tuple[Candidate, ...]:
+def default_candidates(
+    half_range: np.ndarray, n_outputs: int = 1, separable: bool = True, period: Period | None = None
+) -> tuple[Candidate, ...]:
     """A very smooth kernel and one with heavier tails, shared by all outputs.
 
     Unless the prior must be ``separable``, two or three outputs may have lengthscales of their own: that is tried with both
     kernels, and replaces the shared one with heavier tails. Several inputs: the smooth kernel with a lengthscale for each.
+    Where the data show a ``period``, curves that nearly repeat themselves are tried too.
     """
     size: Any = 1.0 if len(half_range) == 1 else np.ones(len(half_range))
     smooth = prepare_kernel(RBF(size), half_range)
     if len(half_range) > 1:
         return (Candidate((smooth,)),)
     rational = prepare_kernel(RationalQuadratic(alpha=2.0, alpha_bounds="fixed"), half_range)
+    repeating = smooth if period is None else quasi_periodic(smooth, period.length)
     if separable or not 2 <= n_outputs <= MOST_OUTPUTS_ON_THEIR_OWN:
-        return Candidate((smooth,)), Candidate((rational,))
-    own = (Candidate((kernel,) * n_outputs, own=True) for kernel in (smooth, rational))
+        kernels = (smooth, rational) if period is None else (smooth, rational, repeating)
+        return tuple(Candidate((kernel,)) for kernel in kernels)
+    own = [Candidate((kernel,) * n_outputs, own=True) for kernel in (smooth, rational)]
+    if period is not None:
+        own.append(Candidate(tuple(repeating if shown else smooth for shown in period.shown_by), own=True))
     return Candidate((smooth,)), *own
+
+
+def quasi_periodic(smooth: Kernel, period: float) -> Kernel:
+    """exp(-2 sin^2(pi r / period) / w^2) times a smooth kernel: a wave whose shape changes slowly."""
+    near = (period / PERIOD_FACTOR, period * PERIOD_FACTOR)
+    return ExpSineSquared(1.0, period, length_scale_bounds=WAVE_BOUNDS, periodicity_bounds=near) * smooth

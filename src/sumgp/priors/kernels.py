@@ -15,9 +15,11 @@ from sklearn.gaussian_process.kernels import (
     RBF,
     CompoundKernel,
     Exponentiation,
+    ExpSineSquared,
     Kernel,
     KernelOperator,
     Matern,
+    Product,
     RationalQuadratic,
     WhiteKernel,
 )
@@ -27,13 +29,36 @@ from sumgp.errors import DataError, worded
 SKLEARN_DEFAULT_BOUNDS = (1e-5, 1e5)
 
 
+HEAVY = 1.5  # widths below half the range from which on a lengthscale's density falls by a power, not like a normal
+SPIKES = 1e-2  # a lengthscale below this share of its prior's centre, and
+SPIKES_APART = 0.2  # below this share of the distance between rows, means spikes towards each training point
+
+
 @dataclass(frozen=True)
 class HyperPrior:
-    """Weak prior of one log-hyperparameter: normal around ``centre``, other widths below and above."""
+    """Weak prior of one log-hyperparameter: normal around ``centre``, other widths below and above.
+
+    More than ``heavy`` widths below the centre the tail is exponential, so that many data may ask for lengthscales far
+    shorter than expected. ``spacing``: log distance between neighbouring rows along the input of a lengthscale,
+    infinite if it is not known.
+    """
 
     centre: float
     below: float
     above: float
+    heavy: float = math.inf
+    spacing: float = math.inf
+
+    @property
+    def spikes(self) -> float:
+        """Log lengthscale below which a curve is spikes towards each training point."""
+        return min(self.centre + math.log(SPIKES), self.spacing + math.log(SPIKES_APART))
+
+    def log_density(self, value: float) -> float:
+        """Up to a constant: -z^2 / 2 with z in widths, continued as a straight line where the tail is heavy."""
+        z = (value - self.centre) / (self.below if value < self.centre else self.above)
+        inner = max(z, -self.heavy)
+        return 0.5 * inner * inner - inner * z
 
 
 def leaves(kernel: Kernel) -> Iterator[Kernel]:
@@ -68,7 +93,7 @@ def prepare_kernel(kernel: Any, half_range: np.ndarray) -> Kernel:
             size = half_range if np.ndim(leaf.length_scale) else float(np.sqrt(np.mean(half_range**2)))
             leaf.set_params(
                 length_scale=np.broadcast_to(size, np.shape(leaf.length_scale)).copy() if np.ndim(size) else size,
-                length_scale_bounds=(1e-3 * float(np.min(size)), 1e3 * float(np.max(size))),
+                length_scale_bounds=(1e-4 * float(np.min(size)), 1e3 * float(np.max(size))),
             )
     return kernel
 
@@ -86,9 +111,13 @@ def _is_default(leaf: Any) -> bool:
     )
 
 
-def hyper_priors(kernel: Kernel, half_range: np.ndarray) -> list[HyperPrior]:
-    """Priors of the entries of ``kernel.theta``: lengthscales around half the range, anything else around its start."""
+def hyper_priors(kernel: Kernel, half_range: np.ndarray, spacing: float = 0.0) -> list[HyperPrior]:
+    """Priors of the entries of ``kernel.theta``: lengthscales around half the range, anything else around its start.
+
+    ``spacing``: distance between neighbouring rows in half ranges, 0 if it is not known.
+    """
     result = []
+    apart = math.log(spacing) if spacing > 0 else math.inf
     for leaf in leaves(kernel):
         for parameter in leaf.hyperparameters:
             if parameter.fixed:
@@ -97,7 +126,7 @@ def hyper_priors(kernel: Kernel, half_range: np.ndarray) -> list[HyperPrior]:
             for i in range(parameter.n_elements):
                 if parameter.name == "length_scale" and _has_lengthscale(leaf):
                     size = half_range[i] if parameter.n_elements > 1 else float(np.sqrt(np.mean(half_range**2)))
-                    result.append(HyperPrior(math.log(size), 1.0, 10.0))
+                    result.append(HyperPrior(math.log(size), 1.0, 10.0, HEAVY, math.log(size) + apart))
                 else:
                     result.append(HyperPrior(float(start[i]), 2.0, 2.0))
     return result
@@ -113,6 +142,13 @@ def lengthscale_mask(kernel: Kernel) -> np.ndarray:
     return np.array(flags, dtype=bool)
 
 
+def local_lengthscales(kernel: Kernel, theta: np.ndarray) -> np.ndarray:
+    """The kernel's lengthscales at theta, none longer than the distance w period / (2 pi) over which a wave of it varies."""
+    lengths = np.exp(theta[lengthscale_mask(kernel)])
+    waves = [leaf for leaf in leaves(with_theta(kernel, theta)) if isinstance(leaf, ExpSineSquared)]
+    return np.minimum(lengths, min((w.length_scale * w.periodicity / (2.0 * math.pi) for w in waves), default=math.inf))
+
+
 def with_theta(kernel: Kernel, theta: np.ndarray) -> Kernel:
     """The kernel at theta; without scikit-learn's inspection of arguments where only a lengthscale is free."""
     if _closed_form(kernel) is None:
@@ -125,8 +161,8 @@ def with_theta(kernel: Kernel, theta: np.ndarray) -> Kernel:
 class KernelOnPoints:
     """K and its gradients at fixed points, for many values of theta.
 
-    For isotropic RBF, Matern 1/2, 3/2, 5/2 and RationalQuadratic with one free lengthscale, and for the RBF with one
-    per input, the squared distances are stored and closed forms used; any other kernel is evaluated by scikit-learn.
+    For isotropic RBF, Matern 1/2, 3/2, 5/2 and RationalQuadratic with one free lengthscale, for the RBF with one per input,
+    and for ExpSineSquared * RBF, distances are stored and closed forms used; any other kernel is evaluated by scikit-learn.
     """
 
     def __init__(self, kernel: Kernel, points: np.ndarray) -> None:
@@ -134,8 +170,12 @@ class KernelOnPoints:
         self.points = points
         self._closed_form = _closed_form(kernel)
         self._anisotropic = _is_anisotropic_rbf(kernel, points)
+        self._quasi_periodic = _is_quasi_periodic(kernel)
         if self._closed_form:
             self._squared = cdist(points, points, "sqeuclidean")
+        elif self._quasi_periodic:
+            self._squared = cdist(points, points, "sqeuclidean")
+            self._distance = np.sqrt(self._squared)
         elif self._anisotropic:
             self._squared = (points.T[:, :, None] - points.T[:, None, :]) ** 2
 
@@ -149,6 +189,8 @@ class KernelOnPoints:
             K = np.exp(-0.5 * scaled.sum(axis=0))
             scaled *= K
             return K, scaled
+        if self._quasi_periodic:
+            return _quasi_periodic(self._distance, self._squared, np.exp(theta))
         K, gradient = with_theta(self.kernel, theta)(self.points, eval_gradient=True)
         return K, np.moveaxis(gradient, 2, 0)
 
@@ -170,6 +212,22 @@ def _closed_form(kernel: Kernel) -> Any:
 
 def _is_anisotropic_rbf(kernel: Kernel, points: np.ndarray) -> bool:
     return type(kernel) is RBF and np.ndim(kernel.length_scale) == 1 and len(kernel.theta) == points.shape[1]
+
+
+def _is_quasi_periodic(kernel: Kernel) -> bool:
+    if type(kernel) is not Product or type(kernel.k1) is not ExpSineSquared or type(kernel.k2) is not RBF:
+        return False
+    return len(kernel.k1.theta) == 2 and len(kernel.k2.theta) == 1 and not np.ndim(kernel.k2.length_scale)
+
+
+def _quasi_periodic(distance: np.ndarray, squared: np.ndarray, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """K and its derivatives by the logarithms of w, period and lengthscale."""
+    w, period, length = parameters
+    angle = distance * (math.pi / period)
+    sine = np.sin(angle)
+    wave, scaled = (sine / w) ** 2, squared / length**2
+    K = np.exp(-2.0 * wave - 0.5 * scaled)
+    return K, np.stack([4.0 * wave * K, (4.0 / w**2) * angle * sine * np.cos(angle) * K, scaled * K])
 
 
 def _rbf(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from scipy.special import erf
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.numerics import SchurConditioning, schur_condition
@@ -122,27 +123,35 @@ class MultitaskPrior:
 
     def log_prior(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Log density of the weak prior, normalised so that priors of different size compare, and its gradient."""
-        centre, below, above = self._prior_arrays
+        centre, below, above, heavy = self._prior_arrays
         offset = theta - centre
         width = np.where(offset < 0, below, above)
         z = offset / width
-        return self._log_normaliser - 0.5 * float(z @ z), -z / width
+        inner = np.maximum(z, -heavy)
+        gradient = -inner / width
+        alike, slope = self.noise.agreement(theta[self.noise_slice])
+        gradient[self.noise_slice] += slope
+        return self._log_normaliser + float(inner @ (0.5 * inner - z)) + alike, gradient
 
     @cached_property
     def _log_normaliser(self) -> float:
         # The wide upper side says that long lengthscales are fine, not that they are expected: it is not counted as volume.
-        _, below, _ = self._prior_arrays
-        return -float(np.sum(np.log(below * np.sqrt(2.0 * np.pi))))
+        _, below, _, heavy = self._prior_arrays
+        tail = np.exp(-0.5 * heavy**2) / heavy
+        return -float(np.sum(np.log(2.0 * below * (np.sqrt(0.5 * np.pi) * erf(heavy / np.sqrt(2.0)) + tail))))
 
     @cached_property
-    def _prior_arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        centre, below, above = (np.empty(self.n_parameters) for _ in range(3))
+    def _prior_arrays(self) -> np.ndarray:
+        """(4, p) centres, widths below and above, and how many widths below the tail begins."""
+        arrays = np.full((4, self.n_parameters), np.inf)
+        centre, below, above, heavy = arrays
         for priors, task, (k, t) in zip(self.kernel_priors, self.tasks, self.slices, strict=True):
             centre[k] = [p.centre for p in priors]
             below[k] = [p.below for p in priors]
             above[k] = [p.above for p in priors]
+            heavy[k] = [p.heavy for p in priors]
             centre[t] = task.prior_mean()
             below[t] = above[t] = task.prior_sd()
         centre[self.noise_slice] = self.noise.prior_mean()
         below[self.noise_slice] = above[self.noise_slice] = self.noise.prior_sd()
-        return centre, below, above
+        return arrays

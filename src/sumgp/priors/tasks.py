@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from sumgp.numerics import SymmetricExponential, symmetric_exponential
 
 FLOOR = 1e-4  # of an output's variance: keeps Sigma_t regular, without which a law can hurt
+LIKE_STEPS = 20  # towards the parameters of a given covariance; each halves the error or better
+LEAST_OWN = 0.05  # share of an output's variance that is its own, where parameters are to begin with
 AMPLITUDE_SD = 4.0
 CORRELATION_SD = 1.5
+
+
+class ReorderedTask(NamedTuple):
+    """A covariance of the outputs in another order; parameter i of it is parameter ``places[i]`` of the given one."""
+
+    task: TaskCovariance
+    places: np.ndarray
 
 
 class TaskCovariance(ABC):
@@ -35,6 +45,19 @@ class TaskCovariance(ABC):
     @abstractmethod
     def pull_back(self, parameters: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Gradient with respect to the parameters from the symmetric gradient with respect to Sigma_t."""
+
+    @abstractmethod
+    def like(self, Sigma: np.ndarray) -> np.ndarray:
+        """Parameters whose covariance is near a regular ``Sigma`` (T, T)."""
+
+    @abstractmethod
+    def reordered(self, order: np.ndarray) -> ReorderedTask:
+        """The covariance of the outputs ``order`` (T,)."""
+
+    @property
+    def speaks_of(self) -> int | None:
+        """The one output that the covariance is about, None for all."""
+        return None
 
     @abstractmethod
     def prior_sd(self) -> np.ndarray:
@@ -72,6 +95,21 @@ class FullTask(TaskCovariance):
         sd = np.full(self.n_parameters, CORRELATION_SD)
         sd[: self.n_outputs] = AMPLITUDE_SD
         return sd
+
+    def like(self, Sigma: np.ndarray) -> np.ndarray:
+        d = 0.5 * np.log(np.diagonal(Sigma))
+        for _ in range(LIKE_STEPS):  # d is right where the logarithm of D^-1 Sigma D^-1 has a diagonal of zeros
+            scale = np.exp(-d)
+            values, U = np.linalg.eigh(scale[:, None] * Sigma * scale)
+            S = (U * np.log(np.maximum(values, FLOOR))) @ U.T
+            d = d + 0.5 * np.diagonal(S)
+        return np.concatenate([d + np.log(self.amplitude), S[self._above]])
+
+    def reordered(self, order: np.ndarray) -> ReorderedTask:
+        place = np.zeros((self.n_outputs, self.n_outputs), dtype=int)
+        place[self._above] = np.arange(self.n_outputs, self.n_parameters)
+        place = place + place.T
+        return ReorderedTask(self, np.concatenate([order, place[np.ix_(order, order)][self._above]]))
 
     @cached_property
     def _above(self) -> tuple[np.ndarray, ...]:
@@ -154,6 +192,17 @@ class LowRankTask(TaskCovariance):
         B = 0.7 * np.cos(np.outer(np.arange(self.n_outputs), np.arange(self.rank)) + np.arange(self.rank) * 0.5)
         return np.concatenate([B.ravel(), np.full(self.n_outputs, np.log(0.3))])
 
+    def reordered(self, order: np.ndarray) -> ReorderedTask:
+        loadings = np.arange(self.n_outputs * self.rank).reshape(self.n_outputs, self.rank)[order]
+        return ReorderedTask(self, np.concatenate([loadings.ravel(), self.n_outputs * self.rank + order]))
+
+    def like(self, Sigma: np.ndarray) -> np.ndarray:
+        values, U = np.linalg.eigh(Sigma)
+        most = np.argsort(values)[::-1][: self.rank]
+        B = U[:, most] * np.sqrt(np.maximum(values[most], 0.0))
+        left = np.diagonal(Sigma - B @ B.T)
+        return np.concatenate([B.ravel(), np.log(np.maximum(left, LEAST_OWN * np.diagonal(Sigma)))])
+
     def prior_mean(self) -> np.ndarray:
         return np.concatenate([np.zeros(self.n_outputs * self.rank), np.full(self.n_outputs, np.log(0.3))])
 
@@ -186,6 +235,16 @@ class OneOutputTask(TaskCovariance):
 
     def start(self) -> np.ndarray:
         return self.prior_mean()
+
+    @property
+    def speaks_of(self) -> int | None:
+        return self.output
+
+    def reordered(self, order: np.ndarray) -> ReorderedTask:
+        return ReorderedTask(replace(self, output=int(np.flatnonzero(order == self.output)[0])), np.zeros(1, dtype=int))
+
+    def like(self, Sigma: np.ndarray) -> np.ndarray:
+        return 0.5 * np.log(Sigma[[self.output], self.output])
 
     def prior_mean(self) -> np.ndarray:
         return np.zeros(1)

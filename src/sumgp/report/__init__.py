@@ -1,23 +1,28 @@
 """The report of a fit: scores, figures, wording and one HTML page."""
 
-from sumgp.report.fit_page import PlainTable, data_facts, render_fit, score_tables
+from sumgp.report.fit_page import DRAWING, PLOTTING, PlainTable, data_facts, render_fit, render_fit_body, score_tables
 from sumgp.report.fit_study import FitStudy, as_numbers, caught, study
 from sumgp.report.picture import Picture, templates, version
+from sumgp.report.style import as_svg
 from sumgp.report.theme import DARK, LIGHT, Theme
 from sumgp.report.wording import advice
 
 __all__ = [
     "DARK",
+    "DRAWING",
     "LIGHT",
+    "PLOTTING",
     "FitStudy",
     "Picture",
     "PlainTable",
     "Theme",
     "advice",
     "as_numbers",
+    "as_svg",
     "caught",
     "data_facts",
     "render_fit",
+    "render_fit_body",
     "score_tables",
     "study",
     "templates",

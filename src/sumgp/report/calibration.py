@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from sumgp.report.drawing import NARROW, Band, Curve, Panel, Points, figure
+from sumgp.report.drawing import Band, Curve, Panel, Points
 from sumgp.report.scores import LeftOut
 from sumgp.report.theme import Theme
 
@@ -69,8 +69,8 @@ def remark(total: int) -> str:
     )
 
 
-def draw_left_out(left_out: LeftOut, theme: Theme) -> bytes:
-    """Observed against stated share, the diagonal, and the band of usual shares around it, as SVG."""
+def left_out_panel(left_out: LeftOut, theme: Theme) -> Panel:
+    """Observed against stated share, the diagonal, and the band of usual shares around it."""
     found = counts(left_out, CURVE)
     stated = np.array([c.level for c in found])
     ranges = np.array([c.usual() for c in found]) / found[0].total
@@ -80,8 +80,8 @@ def draw_left_out(left_out: LeftOut, theme: Theme) -> bytes:
     lower, upper = (np.concatenate([[0.0], ranges[:, side], [1.0]]) for side in (0, 1))
     marks = (
         Band(level, lower, upper, theme.faint, "usual for right intervals"),
-        Curve(ends, ends, theme.faint, "as stated", 1.0, "4 3"),
+        Curve(ends, ends, theme.faint, "as stated", 1.0, "dash"),
         Curve(stated, np.array([c.share for c in found]), first, "", 1.3),
         Points(stated, np.array([c.share for c in found]), first, "left-out measurements", 6.0),
     )
-    return figure([Panel(marks, "share inside")], "stated share", theme, 240.0, width=NARROW)
+    return Panel(marks, "share inside")

@@ -1,34 +1,42 @@
-"""Line figures as SVG text, written directly: loading a plotting library would take longer than a fit."""
+"""What a figure of a fit shows, apart from any plotting library, and its static picture."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import io
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sumgp.report.axes import Axis, axis_over
 from sumgp.report.theme import Theme
 
-WIDTH, NARROW = 620.0, 360.0  # for a page, and for a phone: text keeps its size, panels do not
-LEFT, RIGHT, BOTTOM, BETWEEN = 62.0, 12.0, 38.0, 18.0
-LEGEND_LINE, LEGEND_COLUMN = 15.0, 168.0
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH, NARROW = 620.0, 360.0  # points, for a page and for a phone: text keeps its size, panels do not
+LEFT, RIGHT, BOTTOM, BETWEEN, TITLE = 58.0, 12.0, 38.0, 16.0, 20.0  # points around panels
+LEGEND_COLUMN, LEGEND_LINE = 165.0, 14.0  # points an entry of the legend takes
 MOST_POINTS = 4000  # of one line; more are drawn as the extremes of short pieces, which looks the same
+MANY = 400  # points above which they are one small image, which takes less room than each by itself
 LONGEST_LABEL = 26
-FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
+BAND = 0.25  # opacity
+POINTS_PER_INCH = 72.0
+LARGEST = 1e290  # the plotting library cannot draw values beyond
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A line through (n,) points, broken where a value is not finite; ``dashes`` as in SVG."""
+    """A line through (n,) points, broken where a value is not finite."""
 
     x: np.ndarray
     y: np.ndarray
     colour: str
     label: str = ""
     width: float = 1.5
-    dashes: str = ""
+    dash: str = "solid"  # solid, dash or dot
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +59,21 @@ class Points:
     colour: str
     label: str = ""
     size: float = 4.0
-    shape: str = "dot"
+    shape: str = "dot"  # dot, cross or tick
 
 
-Mark = Curve | Band | Points
+@dataclass(frozen=True, eq=False)
+class Map:
+    """Values (len(y), len(x)) on a grid as colours from ``low`` to ``high``."""
+
+    x: np.ndarray
+    y: np.ndarray
+    values: np.ndarray
+    low: float
+    high: float
+
+
+Mark = Curve | Band | Points | Map
 
 
 @dataclass(frozen=True)
@@ -64,135 +83,129 @@ class Panel:
     marks: tuple[Mark, ...]
     y_label: str
     logarithmic: bool = False
+    title: str = ""
 
 
 def figure(
     panels: Sequence[Panel], x_label: str, theme: Theme, height: float, columns: int = 1, width: float = WIDTH
 ) -> bytes:
-    """The panels, ``height`` each, in rows of ``columns`` over one common range of x, below one legend."""
-    legend = list({mark.label: mark for panel in panels for mark in panel.marks if mark.label}.values())
+    """The panels as SVG, ``height`` each, in rows of ``columns`` over one common range of x, below one legend."""
+    import matplotlib as mpl
+
+    from sumgp.report.style import drawing_with
+
+    # Names are text, never formulas; text stays text in the file.
+    with drawing_with(theme), mpl.rc_context({"text.parse_math": False, "svg.fonttype": "none"}):
+        legend = {mark.label for panel in panels for mark in panel.marks if not isinstance(mark, Map) and mark.label}
+        fitting = max(1, int(width // LEGEND_COLUMN))
+        drawn, axes = _empty_panels(panels, width, height, columns, -(-len(legend) // fitting))
+        for number, (panel, axis) in enumerate(zip(panels, axes, strict=False)):
+            _draw(panel, axis)
+            if number + columns >= len(panels):
+                axis.set_xlabel(_short(x_label))
+                axis.tick_params(labelbottom=True)
+        named = {label: h for a in axes for h, label in zip(*a.get_legend_handles_labels(), strict=True)}
+        if named:
+            shape = {"ncols": min(fitting, len(named)), "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.3}
+            drawn.legend(list(named.values()), list(named), loc="upper left", **shape)
+        buffer = io.BytesIO()
+        with warnings.catch_warnings():
+            # The page's own font draws signs that the measuring font lacks.
+            warnings.filterwarnings("ignore", message="Glyph")
+            drawn.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def _empty_panels(
+    panels: Sequence[Panel], width: float, height: float, columns: int, legend_lines: int
+) -> tuple[Figure, list[Axes]]:
+    """Axes with fixed room for what is written around them: measuring texts would take longer than drawing."""
+    from matplotlib.figure import Figure
+
     rows = -(-len(panels) // columns)
-    # A narrow legend begins left of the panels: two columns are to fit.
-    legend_left = LEFT if width >= WIDTH else RIGHT
-    legend_columns = int((width - legend_left - RIGHT) // LEGEND_COLUMN)
-    legend_lines = -(-len(legend) // legend_columns)
-    top = 14.0 + LEGEND_LINE * legend_lines
-    total = top + rows * height + (rows - 1) * BETWEEN + BOTTOM
-    wide = (width - columns * (LEFT + RIGHT)) / columns
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {total:g}" width="{width:g}" height="{total:g}" '
-        f'font-family="{FONT}" font-size="10" fill="{theme.ink}">',
-        f'<rect width="100%" height="100%" fill="{theme.panel}"/>',
-        *_legend(legend, legend_left, (width - legend_left - RIGHT) / legend_columns, legend_lines),
-    ]
-    for number, panel in enumerate(panels):
-        row, column = divmod(number, columns)
-        left = LEFT + column * (wide + LEFT + RIGHT)
-        upper = top + row * (height + BETWEEN)
-        x = axis_over([mark.x for p in panels for mark in p.marks], 0.02, left, left + wide)
-        lines += _panel(panel, x, upper, height, theme, x_label if number + columns >= len(panels) else "")
-    return "\n".join([*lines, "</svg>"]).encode()
+    between = BETWEEN + TITLE * any(panel.title for panel in panels)
+    top = TITLE + LEGEND_LINE * legend_lines
+    total = top + rows * height + (rows - 1) * between + BOTTOM
+    drawn = Figure(figsize=(width / POINTS_PER_INCH, total / POINTS_PER_INCH))
+    axes = list(drawn.subplots(rows, columns, sharex=True, squeeze=False).ravel())
+    # Colours are explained at the right of a map.
+    right = LEFT / 2 if any(isinstance(mark, Map) for panel in panels for mark in panel.marks) else RIGHT
+    inner = (width - columns * (LEFT + right)) / columns
+    drawn.subplots_adjust(
+        LEFT / width, BOTTOM / total, 1 - right / width, 1 - top / total, (LEFT + right) / inner, between / height
+    )
+    for axis in axes[len(panels) :]:
+        axis.set_visible(False)
+    return drawn, axes[: len(panels)]
 
 
-def _panel(panel: Panel, x: Axis, upper: float, height: float, theme: Theme, x_label: str) -> Iterator[str]:
-    y = axis_over((v for mark in panel.marks for v in _heights(mark)), 0.05, upper + height, upper, panel.logarithmic)
+def _draw(panel: Panel, axis: Axes) -> None:
     for mark in panel.marks:
-        yield _drawn(mark, x, y)
-    floor = upper + height
-    yield f'<path d="M{x.start:.1f} {upper:.1f}V{floor:.1f}H{x.end:.1f}" fill="none" stroke="{theme.faint}"/>'
-    for place, text in y.ticks():
-        yield f'<path d="M{x.start - 4:.1f} {place:.1f}h4" stroke="{theme.faint}"/>'
-        yield f'<text x="{x.start - 7:.1f}" y="{place + 3.5:.1f}" text-anchor="end">{text}</text>'
-    for place, text in x.ticks():
-        yield f'<path d="M{place:.1f} {floor:.1f}v4" stroke="{theme.faint}"/>'
-        if x_label:
-            yield f'<text x="{place:.1f}" y="{floor + 15:.1f}" text-anchor="middle">{text}</text>'
-    middle = 0.5 * (x.start + x.end)
-    yield f'<text x="{middle:.1f}" y="{floor + 31:.1f}" text-anchor="middle">{_short(x_label)}</text>'
-    beside, level = x.start - 48.0, upper + height / 2
-    turned = f'text-anchor="middle" transform="rotate(-90 {beside:.1f} {level:.1f})"'
-    yield f'<text x="{beside:.1f}" y="{level:.1f}" {turned}>{_short(panel.y_label)}</text>'
+        if isinstance(mark, Map):
+            _draw_map(mark, axis)
+        elif isinstance(mark, Band):
+            ends = _drawable(mark.lower), _drawable(mark.upper)
+            axis.fill_between(mark.x, *ends, color=mark.colour, alpha=BAND, lw=0, label=mark.label)
+        elif isinstance(mark, Curve):
+            across, up = thinned(mark.x, mark.y)
+            style = {"solid": "-", "dash": (0, (5, 2.5)), "dot": (0, (1.2, 2))}[mark.dash]
+            axis.plot(across, _drawable(up), color=mark.colour, lw=mark.width, ls=style, label=mark.label)
+        else:
+            _draw_points(mark, axis)
+    if panel.logarithmic and np.any(_drawable(heights(panel)) > 0):
+        axis.set_yscale("log", nonpositive="mask")
+    axis.set_ylabel(_short(panel.y_label))
+    if panel.title:
+        axis.set_title(_short(panel.title))
 
 
-def _heights(mark: Mark) -> list[np.ndarray]:
-    if isinstance(mark, Band):
-        return [mark.lower, mark.upper]
-    return [] if isinstance(mark, Points) and mark.shape == "tick" else [mark.y]
+def _draw_points(mark: Points, axis: Axes) -> None:
+    shape = {"dot": "o", "cross": "x", "tick": "|"}[mark.shape]
+    if mark.shape == "tick":
+        at = np.full(len(mark.x), 0.04)
+        place = axis.get_xaxis_transform()
+        axis.plot(mark.x, at, shape, color=mark.colour, ms=mark.size, transform=place, label=mark.label)
+    else:
+        many = len(mark.x) > MANY
+        axis.plot(mark.x, _drawable(mark.y), shape, color=mark.colour, ms=mark.size, label=mark.label, rasterized=many)
 
 
-def _legend(marks: Sequence[Mark], start: float, column_width: float, lines: int) -> Iterator[str]:
-    for number, mark in enumerate(marks):
-        # Filled column by column; columns of equal width, because text cannot be measured here.
-        column, line = divmod(number, lines)
-        left = start + column * column_width
-        middle = 12.0 + LEGEND_LINE * line
-        yield _sample(mark, left, middle)
-        yield f'<text x="{left + 32:.1f}" y="{middle + 3.5:.1f}">{escape(mark.label)}</text>'
+def _draw_map(mark: Map, axis: Axes) -> None:
+    half = 0.5 * np.array([mark.x[1] - mark.x[0], mark.y[1] - mark.y[0]])
+    extent = (mark.x[0] - half[0], mark.x[-1] + half[0], mark.y[0] - half[1], mark.y[-1] + half[1])
+    image = axis.imshow(
+        mark.values, extent=extent, origin="lower", aspect="auto", vmin=mark.low, vmax=mark.high, cmap="viridis"
+    )
+    axis.figure.colorbar(image, ax=axis)
 
 
-def _sample(mark: Mark, left: float, middle: float) -> str:
-    """The mark as shown in the legend."""
-    if isinstance(mark, Band):
-        return f'<path d="M{left:.1f} {middle - 4:.1f}h24v8h-24z" fill="{mark.colour}" fill-opacity="0.25"/>'
-    if isinstance(mark, Curve):
-        return _stroke(f"M{left:.1f} {middle:.1f}h24", mark)
-    return _points(np.array([left + 12.0]), np.array([middle]), mark)
+def heights(panel: Panel) -> np.ndarray:
+    """All finite values that a panel draws upwards; ticks at its lower edge have none."""
+    parts = [np.zeros(0)]
+    for mark in panel.marks:
+        if isinstance(mark, Band):
+            parts += [mark.lower, mark.upper]
+        elif isinstance(mark, Curve) or (isinstance(mark, Points) and mark.shape != "tick"):
+            parts.append(mark.y)
+    found = np.concatenate(parts)
+    return found[np.isfinite(found)]
 
 
-def _drawn(mark: Mark, x: Axis, y: Axis) -> str:
-    across = x.places(mark.x)
-    if isinstance(mark, Points):
-        at_floor = np.full(len(across), y.start - 6.0)
-        return _points(across, at_floor if mark.shape == "tick" else y.places(mark.y), mark)
-    if isinstance(mark, Curve):
-        return _stroke(_path(*_thinned(across, y.places(mark.y))), mark)
-    lower, upper = _thinned(across, y.places(mark.lower)), _thinned(across, y.places(mark.upper))
-    across, down = (np.concatenate([there, back[::-1]]) for there, back in zip(lower, upper, strict=True))
-    outline = _path(across, down, joined=True)
-    return f'<path d="{outline}" fill="{mark.colour}" fill-opacity="0.25" stroke="none"/>'
+def _drawable(values: np.ndarray) -> np.ndarray:
+    values = np.asarray(values, dtype=float)
+    return np.where(np.abs(values) < LARGEST, values, np.nan)
 
 
-def _stroke(path: str, mark: Curve) -> str:
-    dashes = f' stroke-dasharray="{mark.dashes}"' if mark.dashes else ""
-    style = f'stroke="{mark.colour}" stroke-width="{mark.width:g}" stroke-linejoin="round"{dashes}'
-    return f'<path d="{path}" fill="none" {style}/>'
-
-
-def _points(across: np.ndarray, down: np.ndarray, mark: Points) -> str:
-    """All points as one path; a line of no length with round ends is a dot."""
-    r = 0.5 * mark.size
-    move, drawn, width = {
-        "dot": ((0.0, 0.0), "h0", mark.size),
-        "cross": ((-r, -r), f"l{2 * r:g} {2 * r:g}m{-2 * r:g} 0l{2 * r:g} {-2 * r:g}", 1.2),
-        "tick": ((0.0, -r), f"v{2 * r:g}", 1.6),
-    }[mark.shape]
-    shown = np.isfinite(across) & np.isfinite(down)
-    pairs = zip(across[shown] + move[0], down[shown] + move[1], strict=True)
-    path = "".join(f"M{a:.1f} {b:.1f}{drawn}" for a, b in pairs)
-    ends = "round" if mark.shape == "dot" else "butt"
-    return f'<path d="{path}" fill="none" stroke="{mark.colour}" stroke-width="{width:g}" stroke-linecap="{ends}"/>'
-
-
-def _path(across: np.ndarray, down: np.ndarray, joined: bool = False) -> str:
-    """M x y L x y ...: a new piece after every value that is not finite, or all pieces ``joined`` and closed."""
-    steps, pen = [], "M"
-    for a, b, shown in zip(across, down, np.isfinite(across) & np.isfinite(down), strict=True):
-        if shown:
-            steps.append(f"{pen}{a:.1f} {b:.1f}")
-        pen = "L" if shown or (joined and steps) else "M"
-    return "".join(steps) + ("z" if joined and steps else "")
-
-
-def _thinned(across: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The lowest and the highest point of each short piece, in their order, where there are very many points."""
-    if len(across) <= MOST_POINTS:
-        return across, down
-    pieces = np.array_split(np.arange(len(across)), MOST_POINTS // 4)
-    filled = np.where(np.isfinite(down), down, np.inf), np.where(np.isfinite(down), down, -np.inf)
+    if len(x) <= MOST_POINTS:
+        return x, y
+    pieces = np.array_split(np.arange(len(x)), MOST_POINTS // 4)
+    filled = np.where(np.isfinite(y), y, np.inf), np.where(np.isfinite(y), y, -np.inf)
     kept = [sorted({int(p[np.argmin(filled[0][p])]), int(p[np.argmax(filled[1][p])])}) for p in pieces]
     chosen = np.array([index for piece in kept for index in piece])
-    return across[chosen], down[chosen]
+    return x[chosen], y[chosen]
 
 
 def _short(label: str) -> str:
-    return escape(label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "\u2026")
+    return label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "\u2026"

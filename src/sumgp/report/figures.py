@@ -7,14 +7,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sumgp.report.calibration import counts, draw_left_out
+from sumgp.prediction import input_label
+from sumgp.report.calibration import counts, left_out_panel
 from sumgp.report.drawing import NARROW, WIDTH, Band, Curve, Mark, Panel, Points, figure
+from sumgp.report.fit_maps import MAP_COLUMNS, MAPS, is_map, map_panels
 from sumgp.report.fit_study import LEVEL, FitStudy
+from sumgp.report.interactive import interactive
 from sumgp.report.picture import Picture
 from sumgp.report.theme import DARK, LIGHT, Theme
 
 MOST_PANELS = 12
-OUTPUT_HEIGHT, LAW_HEIGHT = 140.0, 165.0
+OUTPUT_HEIGHT, LAW_HEIGHT, MAP_HEIGHT, CALIBRATION_HEIGHT = 140.0, 165.0, 150.0, 240.0  # points
+STATED = "stated share"
 SMALLEST = 1e-17  # drawn in place of an exact zero on the logarithmic axis
 LAW = (
     "Size of left minus right side, logarithmic: measured rows, the fit without the law, and this fit. Exact zeros are "
@@ -28,21 +32,27 @@ CALIBRATION = (
 
 def fit_pictures(found: FitStudy) -> list[Picture]:
     """The outputs, the law where there is one, and calibration by leave-out where that is known."""
-    over = found.posterior.data.input_names[0]
-    pictures = [_picture("outputs", _outputs_caption(found), output_panels(found, LIGHT), over, OUTPUT_HEIGHT)]
+    over = input_label(found.posterior)
+    if is_map(found.posterior):
+        maps = map_panels(found, LIGHT)
+        light = figure(maps, over, LIGHT, MAP_HEIGHT, MAP_COLUMNS)
+        pictures = [Picture("maps", "fit", MAPS, light, in_dark(light), interactive=interactive("maps", maps, over))]
+    else:
+        pictures = [_picture("outputs", _outputs_caption(found), output_panels(found, LIGHT), over, OUTPUT_HEIGHT)]
     if found.violation is not None:
         pictures.append(_picture("law", LAW, [law_panel(found, LIGHT)], over, LAW_HEIGHT))
     if counts(found.left_out):
-        light = draw_left_out(found.left_out, LIGHT)
-        pictures.append(Picture("calibration", "fit", CALIBRATION, light, in_dark(light)))
+        panels = [left_out_panel(found.left_out, LIGHT)]
+        light = figure(panels, STATED, LIGHT, CALIBRATION_HEIGHT, width=NARROW)
+        script = interactive("calibration", panels, STATED)
+        pictures.append(Picture("calibration", "fit", CALIBRATION, light, in_dark(light), interactive=script))
     return pictures
 
 
 def _picture(name: str, caption: str, panels: Sequence[Panel], over: str, height: float) -> Picture:
-    """A figure in both themes, as wide as a page and as wide as a phone."""
+    """A figure in both themes, and what the script draws in its place."""
     wide = figure(panels, over, LIGHT, height, _columns(panels))
-    narrow = figure(panels, over, LIGHT, height, width=NARROW)
-    return Picture(name, "fit", caption, wide, in_dark(wide), narrow_light=narrow, narrow_dark=in_dark(narrow))
+    return Picture(name, "fit", caption, wide, in_dark(wide), interactive=interactive(name, panels, over))
 
 
 def _columns(panels: Sequence[Panel]) -> int:
@@ -52,7 +62,7 @@ def _columns(panels: Sequence[Panel]) -> int:
 def _outputs_caption(found: FitStudy) -> str:
     """What the figure of the outputs shows, and what it leaves out."""
     data = found.posterior.data
-    over, lines = data.input_names[0], data.n_inputs == 1
+    over, lines = input_label(found.posterior), data.n_inputs == 1
     parts = [f"Each output over {over}."]
     parts.append("The band holds 95 %." if lines else f"There are several inputs; the points are drawn over {over} alone.")
     if not data.measured.all():
@@ -75,7 +85,7 @@ def draw_outputs(found: FitStudy, theme: Theme, width: float = WIDTH) -> bytes:
     """One panel per output, in two columns where there are many and room for them, as SVG."""
     panels = output_panels(found, theme)
     columns = _columns(panels) if width >= WIDTH else 1
-    return figure(panels, found.posterior.data.input_names[0], theme, OUTPUT_HEIGHT, columns, width)
+    return figure(panels, input_label(found.posterior), theme, OUTPUT_HEIGHT, columns, width)
 
 
 def output_panels(found: FitStudy, theme: Theme) -> list[Panel]:
@@ -105,9 +115,9 @@ def _output_marks(
     if plain is not None:
         ends, mean = [e[order, t] for e in plain[:2]], plain[2][order, t]
         if lines:
-            marks += [Curve(x, end, second, "95 % interval, no law", 1.0, "1.2 2") for end in ends]
+            marks += [Curve(x, end, second, "95 % interval, no law", 1.0, "dot") for end in ends]
         name = "without the law"
-        marks.append(Curve(x, mean, second, name, 1.3, "5 2.5") if lines else Points(x, mean, second, name, 4.5, "cross"))
+        marks.append(Curve(x, mean, second, name, 1.3, "dash") if lines else Points(x, mean, second, name, 4.5, "cross"))
     mean = posterior.mean[order, t]
     marks.append(Curve(x, mean, first, label, 1.8) if lines else Points(x, mean, first, label, 3.2))
     seen = data.measured[:, t]
@@ -142,7 +152,7 @@ def law_panel(found: FitStudy, theme: Theme) -> Panel:
         without, name = size(found.plain.mean, posterior.x)[order], "without the law"
         second = theme.cycle[1]
         marks.append(
-            Curve(x, without, second, name, 1.5, "5 2.5") if lines else Points(x, without, second, name, 4.5, "cross")
+            Curve(x, without, second, name, 1.5, "dash") if lines else Points(x, without, second, name, 4.5, "cross")
         )
     own = np.maximum(np.abs(posterior.residual()).max(axis=1), SMALLEST)[order]
     first, label = theme.cycle[0], "with the law"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import resources
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,9 @@ from sumgp.report.figures import fit_pictures
 from sumgp.report.fit_study import FitStudy
 from sumgp.report.picture import templates, version
 from sumgp.report.scores import lengthscales, noise_sds
-from sumgp.report.wording import advice
+from sumgp.report.wording import advice, verdict
+
+PLOTTING, DRAWING = "vendor/plotly-cartesian.min.js", "figures.js"
 
 
 @dataclass(frozen=True)
@@ -29,19 +33,30 @@ class PlainTable:
 
 def render_fit(found: FitStudy, title: str, extra: Sequence[PlainTable] = (), facts: Sequence[tuple[str, str]] = ()) -> str:
     """The page as text; ``extra`` tables come first, ``facts`` are pairs of words about how it was made."""
-    return (
-        templates()
-        .get_template("fit_page.html.j2")
-        .render(
-            title=title,
-            advice=advice(found),
-            tables=[*extra, *score_tables(found)],
-            pictures=fit_pictures(found),
-            law=found.law_text,
-            facts=[*data_facts(found), *facts, ("versions", _versions())],
-            report=str(found.model.fit_report_),
-        )
-    )
+    shared = {"title": title, "plotting": asset(PLOTTING), "drawing": asset(DRAWING)}
+    return templates().get_template("fit_page.html.j2").render(**shared, **_contents(found, extra, facts))
+
+
+def render_fit_body(found: FitStudy) -> str:
+    """The sections of the page alone, for a page that brings look and scripts itself."""
+    return templates().get_template("fit_body.html.j2").render(**_contents(found))
+
+
+def asset(name: str) -> str:
+    """A script or style sheet that comes with the package."""
+    return resources.files("sumgp.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _contents(found: FitStudy, extra: Sequence[PlainTable] = (), facts: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
+    return {
+        "verdict": verdict(found),
+        "advice": advice(found),
+        "tables": [*extra, *score_tables(found)],
+        "pictures": fit_pictures(found),
+        "law": found.law_text,
+        "facts": [*data_facts(found), *facts, ("versions", _versions())],
+        "report": str(found.model.fit_report_),
+    }
 
 
 def score_tables(found: FitStudy) -> list[PlainTable]:

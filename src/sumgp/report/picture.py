@@ -8,10 +8,15 @@ from importlib import metadata
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
+from sumgp.report.interactive import Interactive
+
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure in both themes as SVG, or the reason why there is none; ``narrow`` ones are shown on phones, if given."""
+    """A figure in both themes as SVG, or the reason why there is none.
+
+    ``interactive`` is what the page's script draws in its place, where there is a script.
+    """
 
     name: str
     experiment: str
@@ -19,8 +24,7 @@ class Picture:
     light: bytes = b""
     dark: bytes = b""
     trouble: str = ""
-    narrow_light: bytes = b""
-    narrow_dark: bytes = b""
+    interactive: Interactive | None = None
 
 
 def templates(package: str = "sumgp.report") -> Environment:

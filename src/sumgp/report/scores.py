@@ -87,7 +87,7 @@ def law_violation(model: ConstrainedGP, posterior: Posterior, plain: Posterior |
     involved = law.involved()[: len(law.outputs)]
     complete = data.measured[:, involved].all(axis=1)
     # Outputs outside the law may be missing; any number does for them.
-    filled = model.scaling_.restore(typical_rows(data, model.scaling_))
+    filled = np.where(data.measured, data.y, model.scaling_.restore(typical_rows(data, model.scaling_)))
     raw = _mean_size(model, filled[complete], data.x[complete], constants)
     without = None if plain is None else _mean_size(model, plain.mean, posterior.x, constants)
     own = np.mean(np.abs(posterior.residual()), axis=0)

@@ -26,6 +26,34 @@ class Advice:
     remedy: str = ""
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """The conclusion in one or two sentences; ``kind`` is better, same, worse, look or plain."""
+
+    kind: str
+    text: str
+
+
+def verdict(found: FitStudy) -> Verdict:
+    """Does the law help? By rows left out, where they can be; else whether anything asks for a look."""
+    asking = sum(not entry.good for entry in advice(found))
+    rest = "" if not asking else f" {asking} finding{'s' if asking > 1 else ''} below should be looked at."
+    if found.violation is None:
+        return Verdict("look" if asking else "plain", f"Fitted without a law.{rest}")
+    ratio = float("nan")
+    if found.plain_left_out is not None:
+        ratio = _ratio(found.left_out.rmse, found.plain_left_out.rmse)
+    if ratio > 1.0 + CLEARLY:
+        text = f"The law makes the predictions worse: rows that were left out are missed by {ratio - 1.0:.0%} more"
+        return Verdict("worse", f"{text} than without it.{rest}")
+    if ratio < 1.0 - CLEARLY:
+        text = f"The law helps: rows that were left out are missed by {1.0 - ratio:.0%} less than without it."
+        return Verdict("look" if asking else "better", text + rest)
+    text = "The predictions keep the law"
+    text += ", and are about as accurate as without it." if np.isfinite(ratio) else "; there is no score without the law."
+    return Verdict("look" if asking else "same", text + rest)
+
+
 def advice(found: FitStudy) -> list[Advice]:
     """All findings, those that ask for something first."""
     every = [*_warned(found), *_status(found), *_law(found), *_prior(found), *_calibration(found), *_intervals(found)]

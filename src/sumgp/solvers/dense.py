@@ -105,6 +105,8 @@ class DenseEvidence:
         if self._projector is not None:
             per_pair = np.einsum("tiui->tu", blocks)
             return np.diagonal(self._projector @ per_pair @ self._projector).copy()
+        if self.prior.noise.row_factor is not None:
+            return self._scatter_vector(np.diagonal(G)).reshape(self.n_outputs, self.n_points).T
         return np.bincount(self._output_of, np.diagonal(G), self.n_outputs)
 
     def _scatter(self, G: np.ndarray) -> np.ndarray:

@@ -90,8 +90,8 @@ class JointEvidence:
             gradient[ts] = prior.tasks[r].pull_back(theta[ts], self._by_tasks(terms[r].K, parts))
         noise_gradient = np.zeros(T * N)
         noise_gradient[self.observed] = np.diagonal(G)
-        per_output = noise_gradient.reshape(T, N).sum(axis=1)
-        gradient[prior.noise_slice] = prior.noise.pull_back(theta[prior.noise_slice], per_output)
+        per_entry = noise_gradient.reshape(T, N).T
+        gradient[prior.noise_slice] = prior.noise.pull_back(theta[prior.noise_slice], per_entry)
         return given.value, gradient
 
     def _given_law(self, theta: np.ndarray, terms: list[_Separable]) -> _Conditioned:
@@ -127,7 +127,7 @@ class JointEvidence:
         total = np.zeros((len(rows), self.T, self.N))
         for K, Sigma in terms:
             total += (self.F[rows] @ Sigma[:, : self.T])[:, :, None] * K[self.points[rows]][:, None, :]
-        return total.reshape(len(rows), -1)[:, self.observed]
+        return total.reshape(len(rows), self.T * self.N)[:, self.observed]
 
     def _between_data(self, terms: list[_Separable]) -> np.ndarray:
         """(measured, measured) covariances without noise."""

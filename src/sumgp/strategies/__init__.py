@@ -8,13 +8,22 @@ from sumgp.strategies.interface import Fitted, PosteriorComponent, Strategy
 from sumgp.strategies.joint_gaussian import GivesJointGaussian, JointSum
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed
 from sumgp.strategies.linearized import Linearized
-from sumgp.strategies.point_posterior import LocalPosterior, MovedOntoLaw, joined, local_posteriors, pointwise_draws
-from sumgp.strategies.problem import MANY_PARAMETERS, FitProblem, kernel_name, typical_range
+from sumgp.strategies.point_posterior import (
+    LocalPosterior,
+    MovedOntoLaw,
+    Unprojected,
+    joined,
+    local_posteriors,
+    projected_draws,
+)
+from sumgp.strategies.problem import DEFAULT_RESTARTS, MANY_PARAMETERS, FitProblem, kernel_name, typical_range
 from sumgp.strategies.projected import Projected
+from sumgp.strategies.solver_choice import choose_solver
 from sumgp.strategies.unconstrained import Unconstrained
 from sumgp.strategies.weight_component import Component, plain_component
 
 __all__ = [
+    "DEFAULT_RESTARTS",
     "LARGEST_INTEGRATED",
     "MANY_PARAMETERS",
     "Candidates",
@@ -35,6 +44,8 @@ __all__ = [
     "Strategy",
     "TrainingRows",
     "Unconstrained",
+    "Unprojected",
+    "choose_solver",
     "component_left_out",
     "fit_candidates",
     "joined",
@@ -44,7 +55,7 @@ __all__ = [
     "mix",
     "mixed",
     "plain_component",
-    "pointwise_draws",
+    "projected_draws",
     "typical_range",
     "warn_if_contradicted",
     "warn_if_repeats_contradict",

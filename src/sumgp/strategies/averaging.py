@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from sumgp.errors import SumGPWarning
-from sumgp.hyperparameters import CURVATURE_FLOOR, Evidence, Integration, MapEstimate, Objective, curvature, integrate
-from sumgp.priors import MultitaskPrior
+from sumgp.hyperparameters import CURVATURE_FLOOR, Evidence, Integration, MapEstimate, Objective, Scan, curvature, integrate
+from sumgp.priors import MultitaskPrior, Reordered, reordered
 from sumgp.solvers import choose_evidence
 from sumgp.strategies.problem import FitProblem, kernel_name
 from sumgp.strategies.row_subset import chosen_rows, improved, on_rows, prior_on_rows
@@ -24,24 +24,38 @@ LOW_EFFECTIVE = 5.0
 # bands 5 to 8 % wider than hyperparameters alone make them. Under linear laws, with truths drawn from a prior that is
 # narrower than ours, intervals of 50, 80 and 95 % then hold 50.7, 80.8 and 95.4 % of them, not 48.1, 78.0 and 94.1.
 WIDENING = 1.07
+RULED_OUT = 20.0  # log evidence of the data by which a candidate is behind the best, for no law to make up for
 OUT_OF_REACH = 7.0  # candidates whose approximate log evidence is further behind are not averaged over
 
 Build = Callable[[MultitaskPrior, np.ndarray], Component]
 Score = Callable[[MultitaskPrior, np.ndarray], float]
 
 
+EvidenceOf = Callable[[MultitaskPrior, np.ndarray], Evidence]
+
+
 @dataclass(frozen=True)
 class Candidates:
-    """Priors with their objectives and maxima."""
+    """Priors with their objectives and maxima.
+
+    Objectives are those of ``reorderings``, so that the order of the outputs makes no difference; () = of the priors.
+    """
 
     priors: tuple[MultitaskPrior, ...]
     objectives: tuple[Objective, ...]
     maxima: tuple[MapEstimate, ...]
+    reorderings: tuple[Reordered, ...] = ()
 
     @property
     def best(self) -> int:
         """The candidate of highest approximate evidence."""
         return int(np.argmax([volume - m.value for volume, m in zip(self.log_volumes, self.maxima, strict=True)]))
+
+    @property
+    def supported(self) -> Candidates:
+        """Those that the data alone do not rule out: a law is met best by a curve that ignores them and hardly varies."""
+        values = [volume - m.value for volume, m in zip(self.log_volumes, self.maxima, strict=True)]
+        return self.only([k for k, value in enumerate(values) if value > max(values) - RULED_OUT])
 
     @cached_property
     def log_volumes(self) -> tuple[float, ...]:
@@ -54,36 +68,56 @@ class Candidates:
     @cached_property
     def curvatures(self) -> tuple[np.ndarray, ...]:
         """Hessians of the objectives at the maxima."""
-        return tuple(curvature(o, m.theta) for o, m in zip(self.objectives, self.maxima, strict=True))
+        return tuple(curvature(o, m.theta) for o, m in zip(self.objectives, self.searched, strict=True))
+
+    @property
+    def searched(self) -> tuple[MapEstimate, ...]:
+        """The maxima as the objectives see them."""
+        return tuple(replace(m, theta=self.there(k, m.theta)) for k, m in enumerate(self.maxima))
+
+    def there(self, candidate: int, theta: np.ndarray) -> np.ndarray:
+        """Hyperparameters as the candidate's objective sees them."""
+        return self.reorderings[candidate].there(theta) if self.reorderings else theta
+
+    def back(self, candidate: int, theta: np.ndarray) -> np.ndarray:
+        """Hyperparameters of the candidate's prior from those that its objective sees."""
+        return self.reorderings[candidate].back(theta) if self.reorderings else theta
 
     def only(self, keep: list[int]) -> Candidates:
         """The candidates at these positions."""
-        return Candidates(
-            tuple(self.priors[k] for k in keep), tuple(self.objectives[k] for k in keep), tuple(self.maxima[k] for k in keep)
-        )
+        parts = (self.priors, self.objectives, self.maxima, self.reorderings)
+        return Candidates(*(tuple(part[k] for k in keep) if part else () for part in parts))  # type: ignore[arg-type]
 
 
 def fit_candidates(
-    problem: FitProblem, priors: tuple[MultitaskPrior, ...], evidence: Callable[[MultitaskPrior], Evidence] | None = None
+    problem: FitProblem, priors: tuple[MultitaskPrior, ...], evidence: EvidenceOf | None = None
 ) -> Candidates:
     """Maximise each candidate's posterior; ``evidence`` None = that of the data, by the problem's solver.
 
-    With many data the candidates are fitted to some of the rows, and the best of them is improved on all.
+    ``evidence(prior, order)`` is that of a prior over the outputs ``order``. With many data the candidates are fitted to
+    some of the rows, and the best of them is improved on all.
     """
     if evidence is None and int(problem.data.measured.sum()) > LARGEST_INTEGRATED:
         rows = chosen_rows(problem)
         thin = on_rows(problem, rows)
-        some = _fit_each(thin, tuple(prior_on_rows(p, thin, rows) for p in priors))
-        objective, maximum = improved(problem, priors[some.best], some.maxima[some.best])
-        return Candidates((priors[some.best],), (objective,), (maximum,))
+        scan = Scan(problem.x, problem.y[:, thin.output_order])
+        some = _fit_each(thin, tuple(prior_on_rows(p, thin, rows) for p in priors), scan=scan)
+        turned = reordered(priors[some.best], problem.output_order)
+        found = replace(some.maxima[some.best], theta=turned.there(some.maxima[some.best].theta))
+        objective, maximum = improved(problem, turned.prior, found)
+        return Candidates((priors[some.best],), (objective,), (_back(turned, maximum),), (turned,))
     return _fit_each(problem, priors, evidence)
 
 
 def _fit_each(
-    problem: FitProblem, priors: tuple[MultitaskPrior, ...], evidence: Callable[[MultitaskPrior], Evidence] | None = None
+    problem: FitProblem, priors: tuple[MultitaskPrior, ...], evidence: EvidenceOf | None = None, scan: Scan | None = None
 ) -> Candidates:
-    of_data = evidence or (lambda prior: choose_evidence(problem.solver, prior, problem.x, problem.y))
-    objectives = tuple(Objective(prior, of_data(prior)) for prior in priors)
+    """Maximise each candidate's posterior; ``scan`` None = starts from the problem's own rows."""
+    order = problem.output_order
+    y = problem.y[:, order]
+    of_data = evidence or (lambda prior, order: choose_evidence(problem.solver, prior, problem.x, y))
+    turned = tuple(reordered(prior, order) for prior in priors)
+    objectives = tuple(Objective(t.prior, of_data(t.prior, order)) for t in turned)
     maxima: list[MapEstimate] = []
     for objective in objectives:
         # Kernels with the same parameters have their maxima close together.
@@ -91,8 +125,14 @@ def _fit_each(
         alike = [
             m.theta for m, o in zip(maxima, objectives, strict=False) if o.prior.slices == slices and m.status == "converged"
         ]
-        maxima.append(problem.maximise(objective, kernel_name(objective.prior), alike[:1] or None))
-    return Candidates(priors, objectives, tuple(maxima))
+        starts = alike[:1] or problem.starts(objective, scan or problem.scan)
+        maxima.append(problem.maximise(objective, kernel_name(objective.prior), starts))
+    return Candidates(priors, objectives, tuple(_back(t, m) for t, m in zip(turned, maxima, strict=True)), turned)
+
+
+def _back(turned: Reordered, maximum: MapEstimate) -> MapEstimate:
+    attempts = tuple(replace(a, theta=turned.back(a.theta)) for a in maximum.attempts)
+    return replace(maximum, theta=turned.back(maximum.theta), attempts=attempts)
 
 
 def mix(
@@ -124,7 +164,11 @@ def mix(
             best = int(np.argmax(approximate_evidence(fitted, score)))
             theta = fitted.maxima[best].theta
         report |= _chosen(fitted, best, fitted.maxima[best].status, theta)
-        return (build(fitted.priors[best], theta),), np.ones(1), report
+        component = build(fitted.priors[best], theta)
+        if large and n_free and problem.uncertainty == "integrated":
+            # Bands must not become narrower because one more value was measured.
+            component, report["widening"] = component.widened(WIDENING), WIDENING
+        return (component,), np.ones(1), report
     fitted, result = _integrated(problem, fitted, score, draws)
     components = tuple(build(fitted.priors[d.candidate], d.theta).widened(WIDENING) for d in result.draws)
     weights = np.array([d.weight for d in result.draws])
@@ -152,8 +196,9 @@ def _integrated(problem: FitProblem, fitted: Candidates, score: Score | None, dr
     problem.progress("averaging over hyperparameters")
     approximate = approximate_evidence(fitted, score)
     near = fitted.only([k for k, value in enumerate(approximate) if value > max(approximate) - OUT_OF_REACH])
-    weigh = None if score is None else lambda k, theta: score(near.priors[k], theta)
-    return near, integrate(near.objectives, near.maxima, weigh, draws, problem.random_state, near.curvatures)
+    weigh = None if score is None else lambda k, theta: score(near.priors[k], near.back(k, theta))
+    result = integrate(near.objectives, near.searched, weigh, draws, problem.random_state, near.curvatures)
+    return near, replace(result, draws=tuple(replace(d, theta=near.back(d.candidate, d.theta)) for d in result.draws))
 
 
 def approximate_evidence(fitted: Candidates, score: Score | None) -> list[float]:
@@ -179,11 +224,12 @@ def _describe(fitted: Candidates) -> list[dict[str, Any]]:
 
 def _chosen(fitted: Candidates, best: int, status: str, theta: np.ndarray) -> dict[str, Any]:
     prior, maximum, objective = fitted.priors[best], fitted.maxima[best], fitted.objectives[best]
+    there = fitted.there(best, theta)
     return {
         "kernel": kernel_name(prior),
         "theta": theta,
-        "log_evidence": objective.evidence(theta)[0],
-        "log_posterior": -objective.value(theta),
+        "log_evidence": objective.evidence(there)[0],
+        "log_posterior": -objective.value(there),
         "hyperparameter_status": status,
         "restarts": len(maximum.attempts),
     }

@@ -51,7 +51,8 @@ class Conditioned(Strategy):
         unit_F, size, shift = unit_free_rows(F, problem.scaling)
         right_sides = RightSides(law, tuple(keep), shift, size)
         task_law = TaskLaw(unit_F, noise / size, right_sides(problem.data.x))
-        closed = problem.noise.known is None and _is_closed(problem, task_law)
+        rows_alike = problem.noise.known is None and problem.noise.row_factor is None
+        closed = rows_alike and _is_closed(problem, task_law)
         problem = replace(problem, noise=replace(problem.noise, closed=closed))
         priors = problem.priors("task", law=task_law)
         fitted = fit_candidates(problem, priors)
@@ -76,7 +77,12 @@ class Conditioned(Strategy):
         setup = set_up_law(law, problem.data, problem.scaling, 1.0)
         priors = problem.priors("task", unknown=setup.unknown, soft=setup.law.soft_variances)
         rows, totals = linear_rows(setup, problem.data)
-        fitted = fit_candidates(problem, priors, lambda p: JointEvidence(p, problem.x, problem.y, rows, totals))
+
+        def evidence(prior: MultitaskPrior, order: np.ndarray) -> JointEvidence:
+            columns = [*order, *range(problem.n_outputs, rows.shape[2])]
+            return JointEvidence(prior, problem.x, problem.y[:, order], rows[:, :, columns], totals)
+
+        fitted = fit_candidates(problem, priors, evidence)
         engine = LawEngine(problem, setup, exact=True)
         components, weights, report = mix(problem, fitted, lambda p, t: engine.component(p, t), None, self.draws)
         report |= {"status": report["hyperparameter_status"], "law": "on the full joint"}

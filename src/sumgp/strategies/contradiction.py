@@ -50,7 +50,7 @@ def warn_if_repeats_contradict(problem: FitProblem) -> None:
     """Rows at the same input that differ by far more than the noise they are said to have."""
     if problem.noise.known is None:
         return
-    data, sd = problem.data, np.sqrt(np.broadcast_to(problem.noise.known, problem.data.y.shape)) * problem.scaling.y_scale
+    data, sd = problem.data, np.sqrt(problem.noise.variances(np.zeros(0))) * problem.scaling.y_scale
     _, place = np.unique(data.x, axis=0, return_inverse=True)
     for t, name in enumerate(data.output_names):
         seen = data.measured[:, t]

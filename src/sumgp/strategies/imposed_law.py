@@ -9,8 +9,7 @@ import numpy as np
 from sumgp.errors import NumericalError
 from sumgp.laws import LawSetup
 from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
-from sumgp.numerics import cholesky, solve_cholesky
-from sumgp.priors import MultitaskPrior, lengthscale_mask
+from sumgp.priors import MultitaskPrior, local_lengthscales
 from sumgp.solvers import WeightPosterior
 from sumgp.strategies.problem import FitProblem
 from sumgp.strategies.weight_component import Component, LawConditioning, Taper, given_data, plain_component
@@ -170,28 +169,8 @@ def lengthscale(prior: MultitaskPrior, theta: np.ndarray, half_range: np.ndarray
     best = half_range.copy()
     found = False
     for kernel, (s, _) in zip(prior.kernels, prior.slices, strict=True):
-        values = np.exp(theta[s][lengthscale_mask(kernel)])
+        values = local_lengthscales(kernel, theta[s])
         if len(values) in (1, len(half_range)):
             best = np.minimum(best, values) if found else np.broadcast_to(values, half_range.shape).copy()
             found = True
     return best
-
-
-def training_law_evidence(problem: FitProblem, engine: LawEngine, state: LawState, taper: Taper | None) -> float:
-    """Log density of g = 0 at the training inputs, linearised at the posterior mean, floored at 1e-2 of each row's sd."""
-    law = engine.setup.law
-    mean, root, left, _ = state.posterior.at(problem.x, problem.data.x)
-    g, J = law.residual(mean, problem.data.x), law.jacobian(mean, problem.data.x)
-    n, R, C = J.shape
-    flat = root.reshape(n * C, -1)
-    P = (flat @ flat.T).reshape(n, C, n, C)
-    P[np.arange(n), :, np.arange(n), :] += left
-    if taper is not None:
-        P = taper.apply(P, problem.x, problem.x)
-    A = np.einsum("isc,icjd,jrd->isjr", J, P, J, optimize=True).reshape(n * R, n * R)
-    live = law.law.active(problem.data.x).ravel() & (np.diagonal(A) > 0)
-    A = A[np.ix_(live, live)]
-    g_live = g.ravel()[live]
-    A[np.diag_indices_from(A)] *= 1.0 + 1e-4
-    factor = cholesky(A, "law")
-    return -0.5 * float(g_live @ solve_cholesky(factor, g_live)) - float(np.sum(np.log(np.diagonal(factor))))

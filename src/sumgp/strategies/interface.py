@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -44,7 +44,9 @@ class Fitted:
 
 
 class Strategy(ABC):
-    """A way to impose a law."""
+    """A way to impose a law. ``takes_long_series``: it works on the state-space form too."""
+
+    takes_long_series: ClassVar[bool] = True
 
     @abstractmethod
     def fit(self, problem: FitProblem) -> Fitted:

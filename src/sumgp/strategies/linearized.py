@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,15 +15,19 @@ from sumgp.laws import set_up_law
 from sumgp.lawsolve import ENOUGH
 from sumgp.priors import MultitaskPrior
 from sumgp.strategies.averaging import Candidates, approximate_evidence, fit_candidates, mix
-from sumgp.strategies.imposed_law import LawEngine, law_spacing, training_law_evidence
+from sumgp.strategies.imposed_law import LawEngine, law_spacing
 from sumgp.strategies.interface import Fitted, Strategy
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out
 from sumgp.strategies.markov_fits import fit_time_series
 from sumgp.strategies.problem import FitProblem
 from sumgp.strategies.weight_component import Component
 
-TAPERS = (None, 8.0, 2.0, 0.5, 0.0)
-EQUAL = 1e-6  # difference of log densities
+# How far the law at one point speaks about others, in lengthscales (None: as far as the prior does), and how likely each is
+# beforehand. The joint posterior is the right one where the prior holds functions that obey the law; it is far too sure
+# of itself where it does not. Projection alone predicts left-out rows well, but gaps badly: it is not among them.
+TAPERS = (None, 4.0, 1.0)
+BELIEFS = (0.7, 0.2, 0.1)
+GOLDEN = 0.5 * (5.0**0.5 - 1.0)  # multiples of it, modulo one, fill the unit interval evenly
 DRAWS_FOR_BRANCHES = 4  # times as many draws where the law can be met on several branches
 HOPELESS = -1e6  # score of hyperparameters under which the law cannot be imposed
 
@@ -30,9 +36,9 @@ HOPELESS = -1e6  # score of hyperparameters under which the law cannot be impose
 class Linearized(Strategy):
     """Condition on the law by iterated linearisation at training points, a grid between them and each asked point.
 
-    ``taper``: "auto" chooses how far the law at one point speaks about others (``fit_report_["taper"]``), None is joint
-    conditioning, 0 is projection point by point, a number is a distance in lengthscales. ``draws``: of
-    hyperparameters; up to twice as many are weighed by the law.
+    ``taper`` is how far the law at one point speaks about others: None is joint conditioning, 0 is projection point by
+    point, a number is a distance in lengthscales; "auto" averages over several, weighed by how well they predict left-out
+    rows (``fit_report_["taper_weights"]``). ``draws``: of hyperparameters; up to twice as many are weighed by the law.
     """
 
     taper: str | float | None = "auto"
@@ -44,7 +50,7 @@ class Linearized(Strategy):
             return fit_time_series(problem, "law")
         spaced = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
         priors = problem.priors("identity", unknown=spaced.unknown, soft=spaced.law.soft_variances)
-        fitted = fit_candidates(problem, priors)
+        fitted = fit_candidates(problem, priors).supported
         best = fitted.best
         spacing = law_spacing(problem, fitted.priors[best], fitted.maxima[best].theta)
         setup = set_up_law(problem.law, problem.data, problem.scaling, spacing)
@@ -63,17 +69,19 @@ class Linearized(Strategy):
                     known[key] = HOPELESS
             return known[key]
 
-        taper, taper_report = self._choose_taper(problem, engine, fitted, score)
+        tapers, taper_report = self._weigh_tapers(problem, engine, fitted, score)
+        lengths = _in_turn(tapers)
 
         def build(prior: MultitaskPrior, theta: np.ndarray) -> Component:
-            return engine.component(prior, theta, taper)
+            return engine.component(prior, theta, next(lengths))
 
         # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours.
+        weigh = None if taper_report["taper"] == 0.0 else score
         # How much weight each branch has depends on many hyperparameters.
         many = any(found) and problem.uncertainty == "integrated"
         draws = self.draws * (DRAWS_FOR_BRANCHES if many else 1)
         undecided = any(found) and not all(found)
-        components, weights, report = mix(problem, fitted, build, None if taper == 0.0 else score, draws, undecided)
+        components, weights, report = mix(problem, fitted, build, weigh, draws, undecided)
         report |= taper_report | _law_report(components, weights) | {"law_starts": 1 + len(engine.branches)}
         if report["status"] != "converged":
             warnings.warn(
@@ -83,31 +91,35 @@ class Linearized(Strategy):
             )
         return Fitted(components, weights, setup.law, report)
 
-    def _choose_taper(
+    def _weigh_tapers(
         self, problem: FitProblem, engine: LawEngine, fitted: Candidates, score: Any
-    ) -> tuple[float | None, dict[str, Any]]:
-        """How far the law may speak: by its evidence at the training inputs and the leave-one-out density of the data."""
+    ) -> tuple[dict[float | None, float], dict[str, Any]]:
+        """Weights of the tapers: belief times the density of each row given all others and the law."""
         if not isinstance(self.taper, str):
-            return self.taper, {"taper": self.taper, "taper_reason": "as asked"}
+            return {self.taper: 1.0}, {"taper": self.taper, "taper_reason": "as asked"}
         best = int(np.argmax(approximate_evidence(fitted, score)))
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
-        state = engine.state(prior, theta)
         rows = TrainingRows(problem.x, problem.data.x, problem.y)
         noise = RowNoise.of(prior, theta, len(rows.x))
-        values: dict[str, float] = {}
-        for length in TAPERS:
-            taper = engine.taper(prior, theta, length)
-            component = engine.component(prior, theta, length, ENOUGH)
-            of_rows = float(np.sum(component_left_out(component, rows, noise).log_density))
-            values[str(length)] = of_rows + training_law_evidence(problem, engine, state, taper)
-        scores = list(values.values())
-        # Scores that differ by round-off only are equal: then the law may speak furthest.
-        chosen = TAPERS[next(i for i, value in enumerate(scores) if value >= max(scores) - EQUAL)]
-        return chosen, {
-            "taper": chosen,
-            "taper_scores": values,
-            "taper_reason": "highest leave-one-out density of the data plus evidence of the law",
+        components = [engine.component(prior, theta, length, ENOUGH) for length in TAPERS]
+        values = [float(np.sum(component_left_out(c, rows, noise).log_density)) for c in components]
+        logs = np.log(BELIEFS) + np.array(values)
+        shares = np.exp(logs - logs.max()) / np.sum(np.exp(logs - logs.max()))
+        most = TAPERS[int(np.argmax(shares))]
+        weights = dict(zip(TAPERS, shares.tolist(), strict=True)) if problem.uncertainty == "integrated" else {most: 1.0}
+        return weights, {
+            "taper": most,
+            "taper_scores": dict(zip(map(str, TAPERS), values, strict=True)),
+            "taper_weights": {str(t): w for t, w in weights.items()},
+            "taper_reason": "density of left-out rows given the others and the law",
         }
+
+
+def _in_turn(weights: dict[float | None, float]) -> Iterator[float | None]:
+    """Tapers without end, each as often as its weight says."""
+    lengths, ends = list(weights), np.cumsum(list(weights.values()))
+    for i in count():
+        yield lengths[min(int(np.searchsorted(ends, (0.5 + i * GOLDEN) % 1.0)), len(lengths) - 1)]
 
 
 def _law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from sumgp.errors import SumGPWarning
-from sumgp.hyperparameters import Objective, maximise
+from sumgp.hyperparameters import Objective, Scan, maximise, starting_points
 from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, independent_rows, linear_rows, project, set_up_law, unit_free_rows
-from sumgp.priors import MultitaskPrior, TaskLaw
+from sumgp.priors import MultitaskPrior, TaskLaw, reordered
 from sumgp.solvers import choose_series_evidence
 from sumgp.solvers.markov import (
     LawRows,
@@ -26,6 +26,7 @@ from sumgp.solvers.markov import (
     with_rows,
     with_times,
 )
+from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.interface import Fitted
 from sumgp.strategies.point_posterior import Unprojected, local_posteriors
 from sumgp.strategies.problem import FitProblem, kernel_name
@@ -59,11 +60,16 @@ class MarkovComponent:
     law: UnitFreeLaw | None = None
     offset: TaskMean | None = None
     exact: bool = False  # a linear law at every time: asked points are moved in the covariance that it has left
+    widening: float = 1.0  # of all standard deviations
 
     @property
     def n_columns(self) -> int:
         """Outputs and the law's own columns."""
         return self.free.series.n_outputs
+
+    def widened(self, factor: float) -> MarkovComponent:
+        """The same means with all standard deviations ``factor`` times as large."""
+        return replace(self, widening=factor * self.widening)
 
     def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, C) and covariance (n, C, C) at each point."""
@@ -72,7 +78,7 @@ class MarkovComponent:
 
     def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
         """Each point on its own, before it is moved onto the law."""
-        mean, covariance = predict(self.posterior, x[:, 0])
+        mean, covariance = self._predicted(x)
         if self.offset is not None:
             mean = mean + self.offset(x_law)
         if self.law is None:
@@ -82,11 +88,13 @@ class MarkovComponent:
     def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
         """(count, n, C) joint draws, each on the law."""
         draws = sample(self.posterior, x[:, 0], count, generator)
+        mean, covariance = self._predicted(x)
+        draws = mean + self.widening * (draws - mean) if self.widening != 1.0 else draws
         if self.offset is not None:
             draws = draws + self.offset(x_law)
         if self.law is None:
             return draws
-        metric, _ = self._metric(x, predict(self.posterior, x[:, 0])[1])
+        metric, _ = self._metric(x, covariance)
         return np.stack([project(self.law, draw, metric, x_law).points for draw in draws])
 
     def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
@@ -108,18 +116,22 @@ class MarkovComponent:
                 moved = smooth(self.posterior.prior, with_rows(series, J, target, np.full_like(target, variance)))
                 column = (moved.time_mean - base.time_mean)[places] * 2.0 * np.sqrt(variance)
                 result[:, i * C + c] = column.ravel()
-        result = 0.5 * (result + result.T)
+        result = 0.5 * self.widening**2 * (result + result.T)
         if self.law is None:
             return result
-        mean, covariance = predict(self.posterior, x[:, 0])
+        mean, covariance = self._predicted(x)
         A = project(self.law, mean, self._metric(x, covariance)[0], x_law).projectors
         half = np.einsum("ncd,ndk->nck", A, result.reshape(n, C, n * C)).reshape(n * C, n, C)
         return np.einsum("knd,ncd->knc", half, A).reshape(n * C, n * C)
 
+    def _predicted(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, covariance = predict(self.posterior, x[:, 0])
+        return mean, self.widening**2 * covariance
+
     def _metric(self, x: np.ndarray, conditioned: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(n, C, C) in which points are moved, and variances (n, C) given the data alone."""
         assert self.law is not None
-        _, local = predict(self.free, x[:, 0])
+        local = self.widening**2 * predict(self.free, x[:, 0])[1]
         unknown = slice(self.n_outputs, self.n_outputs + len(self.law.law.unknowns))
         return moving_metric(local, conditioned, self.exact, unknown), np.einsum("ncc->nc", local)
 
@@ -170,6 +182,8 @@ def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
     law_used = setup.law if setup is not None else None
     component = MarkovComponent(free, last, theta, noise, prior.n_outputs, law_used, offset, mode == "joint")
     report |= {"status": status, "law_steps": steps, "solver": "Markov", "uncertainty": "plug-in (Markov solver)"}
+    if problem.uncertainty == "integrated":
+        component, report["widening"] = component.widened(WIDENING), WIDENING
     return Fitted((component,), np.ones(1), law_used, report)
 
 
@@ -195,20 +209,27 @@ def _hyperparameters(
         rows = np.sort(order[start : start + wanted])
     local = prior
     if len(rows) < len(x):
-        law, known = prior.law, prior.noise.known
+        law = prior.law
         local = replace(
             prior,
             law=None if law is None else replace(law, totals=law.totals[rows]),
-            noise=prior.noise if known is None else replace(prior.noise, known=known[rows]),
+            noise=prior.noise.at(rows),
         )
     problem.progress(f"hyperparameters: {kernel_name(prior)} on {len(rows)} rows")
+    outputs = problem.output_order
     if law_rows is not None:
-        law_rows = LawRows(law_rows.rows[rows], law_rows.totals[rows])
-    objective = Objective(local, choose_series_evidence(local, x[rows], y[rows], law_rows))
-    best = maximise(objective, restarts=1, random_state=problem.random_state, max_steps=100)
-    return best.theta, {
+        columns = [*outputs, *range(problem.n_outputs, law_rows.rows.shape[2])]
+        law_rows = LawRows(law_rows.rows[rows][:, :, columns], law_rows.totals[rows])
+    turned = reordered(local, outputs)
+    y = y[rows][:, outputs]
+    objective = Objective(turned.prior, choose_series_evidence(turned.prior, x[rows], y, law_rows))
+    # Starts from the data first: a shorter lengthscale than the prior's is one that the rows were seen to have.
+    starts = [*Scan(x[rows], y).starts(turned.prior, 1), *starting_points(objective, 1, problem.random_state)][:2]
+    best = maximise(objective, random_state=problem.random_state, max_steps=100, starts=starts)
+    theta = turned.back(best.theta)
+    return theta, {
         "kernel": kernel_name(prior),
-        "theta": best.theta,
+        "theta": theta,
         "log_evidence": objective.evidence(best.theta)[0],
         "log_posterior": -best.value,
         "hyperparameter_status": best.status,

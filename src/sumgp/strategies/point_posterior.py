@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -11,33 +11,23 @@ import numpy as np
 from sumgp.laws import Bend, UnitFreeLaw, bend, project
 
 DRAW_HALVINGS = 30
+FLAT = 0.05  # standard deviation across the law, relative to that along it, below which draws start in the tangent
 
 
 @dataclass(frozen=True, eq=False)
 class LocalPosterior:
-    """Mean (n, C) and covariance (n, C, C) of single points; with a curved law its bend, and the metric of projection."""
+    """Mean (n, C) and covariance (n, C, C) of single points; with a curved law its bend, and what its draws start from."""
 
     mean: np.ndarray
     covariance: np.ndarray
     bend: Bend | None = None
-    metric: np.ndarray | None = None
+    free: Unprojected | None = None
 
     def at(self, rows: slice | np.ndarray) -> LocalPosterior:
         """Some of the points."""
         bent = None if self.bend is None else Bend(self.bend.shift[rows], self.bend.variance[rows])
-        metric = None if self.metric is None else self.metric[rows]
-        return LocalPosterior(self.mean[rows], self.covariance[rows], bent, metric)
-
-
-def joined(parts: Sequence[LocalPosterior]) -> LocalPosterior:
-    """The points of all parts, which have a bend and a metric, in turn."""
-    bends = [p.bend for p in parts if p.bend is not None]
-    return LocalPosterior(
-        np.concatenate([p.mean for p in parts]),
-        np.concatenate([p.covariance for p in parts]),
-        Bend(np.concatenate([b.shift for b in bends]), np.concatenate([b.variance for b in bends])),
-        np.concatenate([p.metric for p in parts if p.metric is not None]),
-    )
+        free = None if self.free is None else self.free.at(rows)
+        return LocalPosterior(self.mean[rows], self.covariance[rows], bent, free)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +39,22 @@ class Unprojected:
     covariance: np.ndarray
     metric: np.ndarray | None = None
     open_by_data: np.ndarray | None = None
+
+    def at(self, rows: slice | np.ndarray) -> Unprojected:
+        """Some of the points."""
+        metric = None if self.metric is None else self.metric[rows]
+        left = None if self.open_by_data is None else self.open_by_data[rows]
+        return Unprojected(self.mean[rows], self.covariance[rows], metric, left)
+
+
+def joined(parts: Sequence[Unprojected]) -> Unprojected:
+    """The points of all parts, which have a metric, in turn."""
+    return Unprojected(
+        np.concatenate([part.mean for part in parts]),
+        np.concatenate([part.covariance for part in parts]),
+        np.concatenate([part.metric for part in parts if part.metric is not None]),
+        np.concatenate([part.open_by_data for part in parts if part.open_by_data is not None]),
+    )
 
 
 @runtime_checkable
@@ -69,13 +75,7 @@ def local_posteriors(components: Sequence[MovedOntoLaw], x: np.ndarray, x_law: n
     law = components[0].law
     if law is None:
         return [LocalPosterior(part.mean, part.covariance) for part in parts]
-    together = Unprojected(
-        np.concatenate([part.mean for part in parts]),
-        np.concatenate([part.covariance for part in parts]),
-        np.concatenate([part.metric for part in parts if part.metric is not None]),
-        np.concatenate([part.open_by_data for part in parts if part.open_by_data is not None]),
-    )
-    moved = moved_onto_law(law, together, np.tile(x_law, (len(parts), 1)))
+    moved = moved_onto_law(law, joined(parts), np.tile(x_law, (len(parts), 1)))
     n = len(x_law)
     return [moved.at(slice(k * n, (k + 1) * n)) for k in range(len(parts))]
 
@@ -100,32 +100,19 @@ def moved_onto_law(law: UnitFreeLaw, free: Unprojected, x: np.ndarray) -> LocalP
             np.where(np.isfinite(size), np.sqrt(share) * curved.shift, 0.0),
             np.where(np.isfinite(size), share * curved.variance, free.open_by_data),
         )
-    return LocalPosterior(projection.points, tangent, limited, free.metric)
-
-
-def pointwise_draws(
-    law: UnitFreeLaw, parts: Sequence[LocalPosterior], counts: np.ndarray, x: np.ndarray, generator: np.random.Generator
-) -> np.ndarray:
-    """(sum of counts, n, C) draws of each point on its own, on the law: ``counts`` of them from each local posterior."""
-    draws, metrics = [], []
-    for part, count in zip(parts, counts, strict=True):
-        assert part.metric is not None
-        values, vectors = np.linalg.eigh(part.covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-        noise = generator.standard_normal((count, *part.mean.shape))
-        draws.append(part.mean + np.einsum("ncd,knd->knc", root, noise))
-        metrics.append(np.tile(part.metric, (count, 1, 1)))
-    start = np.concatenate(draws)
-    return _moved(law, start, np.concatenate(metrics), x)
+    # A spread across the law that is small against that along it is taken back by the projection of draws, but is known
+    # to few digits only.
+    across = np.eye(A.shape[1]) - A
+    crossing = np.einsum("ncd,nde,nce->nc", across, free.covariance, across).max(axis=1)
+    flat = crossing < (FLAT * FLAT) * np.einsum("ncc->nc", tangent).max(axis=1)
+    drawn = replace(free, covariance=np.where(flat[:, None, None], tangent, free.covariance))
+    return LocalPosterior(projection.points, tangent, limited, drawn)
 
 
 def projected_draws(law: UnitFreeLaw, draws: np.ndarray, metric: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Draws (count, n, C) moved onto the law point by point, in one metric (n, C, C) for all of them."""
-    return _moved(law, draws, np.tile(metric, (len(draws), 1, 1)), x)
-
-
-def _moved(law: UnitFreeLaw, draws: np.ndarray, metrics: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Draws (count, n, C) moved onto the law point by point, in one metric (n, C, C) for all or each in its own."""
     # Among many draws some start where the law is almost flat.
     count, n, C = draws.shape
+    metrics = np.broadcast_to(metric, (count, n, C, C)).reshape(count * n, C, C)
     moved = project(law, draws.reshape(count * n, C), metrics, np.tile(x, (count, 1)), halvings=DRAW_HALVINGS)
     return moved.points.reshape(count, n, C)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from sumgp.data import Data, Scaling
-from sumgp.hyperparameters import MapEstimate, Objective, maximise
+from sumgp.hyperparameters import MapEstimate, Objective, Scan, maximise, row_spacing, starting_points
 from sumgp.laws import Law
-from sumgp.priors import Candidate, MultitaskPrior, NoiseModel, TaskLaw, hyper_priors
+from sumgp.priors import Candidate, MultitaskPrior, NoiseModel, TaskLaw, canonical_order, hyper_priors
 from sumgp.solvers import Markov, check_solver_memory
 
 ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many rows
-MANY_PARAMETERS = 25  # above this further starts cost more than they find
+MANY_PARAMETERS = 25  # above this the default's second further start costs more than it finds; more are made if asked for
+DEFAULT_RESTARTS = 2  # of ConstrainedGP
 
 NONE = np.zeros(0)
 
@@ -67,9 +69,7 @@ class FitProblem:
 
     def at(self, rows: np.ndarray) -> FitProblem:
         """The same problem with these rows only, in this order."""
-        known = self.noise.known
-        noise = self.noise if known is None else replace(self.noise, known=known[rows])
-        return replace(self, data=self.data.at(rows), noise=noise)
+        return replace(self, data=self.data.at(rows), noise=self.noise.at(rows))
 
     def priors(
         self, mean_shape: str, law: TaskLaw | None = None, unknown: np.ndarray = NONE, soft: np.ndarray = NONE
@@ -79,12 +79,13 @@ class FitProblem:
         Raises DataError before any work if dense algebra would need more memory than there is.
         """
         T = self.n_outputs
+        spacing = row_spacing(self.x / self.half_range)
         result = []
         for candidate in self.candidates:
             result.append(
                 MultitaskPrior(
                     kernels=candidate.kernels,
-                    kernel_priors=tuple(tuple(hyper_priors(k, self.half_range)) for k in candidate.kernels),
+                    kernel_priors=tuple(tuple(hyper_priors(k, self.half_range, spacing)) for k in candidate.kernels),
                     tasks=candidate.tasks(T, self.rank),
                     noise=self.noise,
                     n_outputs=T,
@@ -99,11 +100,27 @@ class FitProblem:
             check_solver_memory(self.solver, result[0], self.x, self.data.y)
         return tuple(result)
 
-    def maximise(self, objective: Objective, what: str, starts: Sequence[np.ndarray] | None = None) -> MapEstimate:
-        """Maximum a posteriori hyperparameters, announced to the progress display; ``starts`` None = from the prior."""
+    def maximise(self, objective: Objective, what: str, starts: Sequence[np.ndarray]) -> MapEstimate:
+        """Maximum a posteriori hyperparameters, announced to the progress display."""
         self.progress(f"hyperparameters: {what}")
-        restarts = self.restarts if objective.prior.n_parameters <= MANY_PARAMETERS else min(self.restarts, 1)
-        return maximise(objective, restarts, self.random_state, starts=starts)
+        return maximise(objective, random_state=self.random_state, starts=starts)
+
+    def starts(self, objective: Objective, scan: Scan) -> list[np.ndarray]:
+        """Where to begin, for outputs in the order ``output_order``: what the data say first, then what the prior says."""
+        few = objective.prior.n_parameters <= MANY_PARAMETERS or self.restarts > DEFAULT_RESTARTS
+        restarts = self.restarts if few else min(self.restarts, 1)
+        seen = scan.starts(objective.prior, max(restarts, 1))
+        return [*seen, *starting_points(objective, restarts, self.random_state)][: 1 + restarts]
+
+    @cached_property
+    def scan(self) -> Scan:
+        """Starts of the search, whose outputs are in the order ``output_order``."""
+        return Scan(self.x, self.y[:, self.output_order])
+
+    @cached_property
+    def output_order(self) -> np.ndarray:
+        """(T,) positions of the outputs in the order in which hyperparameters are looked for, whatever the given one."""
+        return canonical_order(self.y, self.data.output_names)
 
 
 def typical_range(x: np.ndarray, long_series: bool) -> np.ndarray:

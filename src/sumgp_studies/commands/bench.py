@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from sumgp.cli import stages
+from sumgp.cli.progress import stages
 from sumgp_studies.speed import (
     KRONECKER_SIZES,
     QUICK_SIZES,

@@ -2,4 +2,7 @@
 
 from sumgp_studies.report.reproduction import ReportSettings, write_report
 
-__all__ = ["ReportSettings", "write_report"]
+__all__ = [
+    "ReportSettings",
+    "write_report",
+]

@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from matplotlib.figure import Figure
 
 from sumgp.numerics import limited_threads
-from sumgp.report import Picture
+from sumgp.report import DARK, LIGHT, Picture, Theme, as_svg
 from sumgp_studies.experiments import FIT_FAILURES, DoublePendulum, Method, Problem, Record, Settings
 from sumgp_studies.report.curves import fit_curves
 from sumgp_studies.report.pendulum_figures import (
@@ -22,7 +22,6 @@ from sumgp_studies.report.pendulum_figures import (
     pendulum_window,
 )
 from sumgp_studies.report.score_figures import draw_calibration, draw_ratios
-from sumgp_studies.report.style import DARK, LIGHT, Theme, as_svg
 from sumgp_studies.report.sum_figures import draw_engines, draw_sum_problem
 from sumgp_studies.report.summary import Comparison, coverage_curves
 from sumgp_studies.report.triangle_figure import draw_triangle

@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sumgp.report import Theme
 from sumgp_studies.experiments import N_ROWS, TRAINING_ROWS, Cell, DoublePendulum, SimulatedPendulum, read_recording
 from sumgp_studies.report.curves import Curves
-from sumgp_studies.report.style import Theme
 
 SMOOTHED_ROWS = 100
 FRAME_RATES = (400.0, 500.0)

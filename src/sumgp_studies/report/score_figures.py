@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sumgp.metrics import CalibrationCurve, plot_calibration
+from sumgp.report import Theme
 from sumgp_studies.experiments import order
-from sumgp_studies.report.style import Theme
 from sumgp_studies.report.summary import Comparison
 
 MARKERS = "osD^vPX<"

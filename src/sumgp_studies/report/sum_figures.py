@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from sumgp.report import Theme
 from sumgp_studies.report.curves import Band, Curves, sum_law, term_values
-from sumgp_studies.report.style import Theme
 
 MARK_HEIGHT = 0.045  # of a panel, for the marks of one output's missing values
 

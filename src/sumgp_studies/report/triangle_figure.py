@@ -7,9 +7,9 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
+from sumgp.report import Theme
 from sumgp_studies.experiments import length_errors
 from sumgp_studies.report.curves import Curves
-from sumgp_studies.report.style import Theme
 
 SMALLEST = 1e-16
 

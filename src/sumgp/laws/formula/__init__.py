@@ -1,9 +1,20 @@
 """From the text of a law to a law: syntax, names, normal form, checks and wording."""
 
 from sumgp.laws.formula.constraint import FormulaConstraint, explain_law, parse_constraint
+from sumgp.laws.formula.hints import near_name
+from sumgp.laws.formula.names import BUILT_IN
+from sumgp.laws.formula.syntax import parse_equation, split_laws
+from sumgp.laws.formula.tree import Name, calls, mentioned
 
 __all__ = [
+    "BUILT_IN",
     "FormulaConstraint",
+    "Name",
+    "calls",
     "explain_law",
+    "mentioned",
+    "near_name",
     "parse_constraint",
+    "parse_equation",
+    "split_laws",
 ]

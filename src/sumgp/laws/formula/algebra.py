@@ -13,8 +13,9 @@ from fractions import Fraction
 
 import sympy
 
+from sumgp.laws.formula.hints import unknown_function
 from sumgp.laws.formula.names import Names
-from sumgp.laws.formula.places import Place, suggestion
+from sumgp.laws.formula.places import Place
 from sumgp.laws.formula.tree import Call, Equation, Name, Node, Number, Power, Product, Sum, mentioned
 
 MAX_EXPONENT = 64
@@ -37,7 +38,6 @@ _NUMERIC: dict[str, Callable[[float], float]] = {
     "abs": abs,
 }
 FUNCTIONS = {name: sympy.Function(name) for name in (*_NUMERIC, "power")}
-_ALIASES = {"ln": "log", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "pow": "**", "square": "**2", "cot": "1/tan"}
 
 
 def residual_expression(equation: Equation, names: Names) -> tuple[sympy.Expr, frozenset[sympy.Symbol]]:
@@ -104,6 +104,10 @@ class _Reader:
         if family := self.names.family(node.name):
             listed = ", ".join(list(family.values())[:3])
             raise node.place.error(f"unknown name {node.name!r}; there are {listed}: write one of them, or sum({node.name})")
+        if coordinates := self.names.coordinates([node.name]):
+            listed = ", ".join(coordinates[0])
+            what = f"norm({node.name}) for its length, norm({node.name}, other) for a distance"
+            raise node.place.error(f"{node.name!r} is a point with the coordinates {listed}; write {what}, or a coordinate")
         raise node.place.error(self.names.unknown_name(node.name))
 
     def factor(self, sign: int, node: Node) -> sympy.Expr:
@@ -115,7 +119,7 @@ class _Reader:
         return _whole_power(value, sympy.Integer(-1))
 
     def called(self, node: Call) -> sympy.Expr:
-        if node.function == "sum":
+        if node.function in ("sum", "mean"):
             return self.summed(node)
         if node.function == "norm":
             return self.length(node)
@@ -134,24 +138,30 @@ class _Reader:
             raise node.place.error(f"{node.function}({number}) is not a real number within range") from None
 
     def summed(self, node: Call) -> sympy.Expr:
-        """sum(p) = p1 + ... + pk; any expression of indexed names is summed over their common indices."""
+        """sum(p) = p1 + ... + pk, mean(p) = sum(p)/k; any expression of indexed names is taken over their common indices."""
         if len(node.arguments) > 1:
-            return _limited(sympy.Add(*(self.value(argument) for argument in node.arguments)), node.place)
+            values = [self.value(argument) for argument in node.arguments]
+        else:
+            readers = self.indexed_readers(node)
+            values = [reader.value(node.arguments[0]) for reader in readers]
+        share = sympy.Rational(1, len(values) if node.function == "mean" else 1)
+        return _limited(sympy.Add(*(share * value for value in values)), node.place)
+
+    def indexed_readers(self, node: Call) -> list[_Reader]:
+        """A reader for each index of the families inside of sum(...)."""
+        name = node.function
         if self.indexed is not None:
             raise node.place.error("a sum inside of a sum is not supported; write the inner one out")
         body = node.arguments[0]
-        families = {name: f for name in mentioned(body) if (f := self._family(name))}
+        families = {other: f for other in mentioned(body) if (f := self._family(other))}
         if not families:
-            hint = "sum(p) adds up outputs named p1, p2, ... or p_1, p_2, ..."
-            known = [name for name in mentioned(body) if self.names.meaning(name) is None]
-            near = suggestion(known[0], self._prefixes()) if known else ""
-            raise node.place.error(f"there is nothing to sum over: {hint}{near}")
+            hint = f"{name}(p) takes outputs named p1, p2, ... or p_1, p_2, ...; for other names write {name}(a, b, c)"
+            raise node.place.error(f"there is nothing to sum over: {hint}")
         indices = {tuple(family) for family in families.values()}
         if len(indices) > 1:
             listed = "; ".join(", ".join(family.values()) for family in families.values())
             raise node.place.error(f"the names to sum over have different indices: {listed}")
-        readers = [replace(self, indexed={name: f[index] for name, f in families.items()}) for index in indices.pop()]
-        return _limited(sympy.Add(*(reader.value(body) for reader in readers)), node.place)
+        return [replace(self, indexed={other: f[index] for other, f in families.items()}) for index in indices.pop()]
 
     def length(self, node: Call) -> sympy.Expr:
         """norm(a, b) = sqrt((a_x - b_x)**2 + (a_y - b_y)**2 [+ ...]); norm(a) is the distance from the origin."""
@@ -173,9 +183,6 @@ class _Reader:
 
     def _family(self, name: str) -> dict[int, str]:
         return {} if self.names.meaning(name) is not None else self.names.family(name)
-
-    def _prefixes(self) -> set[str]:
-        return {stripped for name in self.names.outputs if (stripped := name.rstrip("0123456789_")) and stripped != name}
 
 
 def raised(base: sympy.Expr, exponent: sympy.Expr, place: Place) -> sympy.Expr:
@@ -232,7 +239,4 @@ def _limited(value: sympy.Expr, place: Place) -> sympy.Expr:
 def _unknown_function(name: str, names: Names) -> str:
     if names.meaning(name) is not None:
         return f"{name!r} is not a function; write {name}*(...) for a product"
-    if name in _ALIASES:
-        return f"unknown function {name!r} - write {_ALIASES[name]}"
-    known = (*_NUMERIC, "sum", "norm")
-    return f"unknown function {name!r}{suggestion(name, known) or '; known are ' + ', '.join(known)}"
+    return unknown_function(name)

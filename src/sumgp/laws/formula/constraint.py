@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from sumgp.errors import ConstraintError, worded
 from sumgp.laws.constraint import Constraint
 from sumgp.laws.formula.names import BUILT_IN, UNKNOWN, Constant, read_constants, read_names
 from sumgp.laws.formula.plain import plain_law
 from sumgp.laws.formula.syntax import parse_equation, split_laws
-from sumgp.laws.formula.tree import Name, calls, mentioned
+from sumgp.laws.formula.tree import Name, calls, mentioned, names_in
 from sumgp.laws.law import Law, SumLaw
 
 
@@ -17,9 +17,10 @@ class FormulaConstraint(Constraint):
     """One or more equations between outputs, inputs and constants.
 
     ``formula``: text, or a list of texts; several laws in one text are separated by ``;`` or line ends. Known are
-    + - * / ** ^ ( ), sqrt exp log sin cos tan asin acos atan sinh cosh tanh abs, ``sum(p)`` for outputs p1 ... pk,
-    ``norm(a, b)`` for the distance of points with coordinates a_x, a_y[, a_z], the numbers pi and e. Names with spaces
-    or signs are quoted with backticks.
+    + - * / ** ^ ( ) and |a|, sqrt exp log log10 log2 sin cos tan asin acos atan sinh cosh tanh abs, ``sum(p)`` and
+    ``mean(p)`` for outputs p1 ... pk, ``norm(a, b)`` for the distance of points with coordinates a_x, a_y[, a_z], the
+    numbers pi and e, percentages (100% is 1), and signs such as ², ½, ·. Names with spaces or signs are quoted with
+    backticks.
 
     ``constants``: a number; "unknown" for a constant that is estimated; a function of X (n, D) giving (n,); or the name
     of a data column, which is then needed for predictions too.
@@ -43,6 +44,14 @@ class FormulaConstraint(Constraint):
         """True if the constraint can be written to a file: no constant is a Python function."""
         return not any(callable(value) for value in self.constants.values())
 
+    def uses(self, name: str) -> bool:
+        """True if a law mentions a name, or, in sum(...) and norm(...), the family that it may belong to."""
+        sides = [side for equation in self._equations for side in (equation.left, equation.right)]
+        if any(name in mentioned(side) for side in sides):
+            return True
+        inside = [call for side in sides for function in ("sum", "norm") for call in calls(side, function)]
+        return any(name.startswith(family) for call in inside for family in mentioned(call))
+
     def bind(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> Law:
         """Return a SumLaw if every equation is linear or a sum of transforms of single outputs, else a FunctionLaw.
 
@@ -56,6 +65,18 @@ class FormulaConstraint(Constraint):
         from sumgp.laws.formula.binding import build_law
 
         return build_law(self._equations, names)
+
+    def check_columns(self, outputs: Sequence[str], inputs: Sequence[str], columns: Collection[str]) -> None:
+        """Raise ConstraintError for a name that stands for nothing while the data have a column of that name."""
+        names = read_names(outputs, inputs, self.constants)
+        for leaf in (leaf for e in self._equations for side in (e.left, e.right) for leaf in names_in(side)):
+            name = leaf.name
+            meant = name in names.known or names.family(name) or names.coordinates([name])
+            if not meant and name in columns:
+                raise leaf.place.error(
+                    f"{name!r} is no output, input or constant, but the data have a column {name!r}: did you mean "
+                    f"constants={{{name!r}: {name!r}}}, or --constant {name}={name} on the command line?"
+                )
 
     def in_one_unit(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> tuple[tuple[str, ...], ...]:
         """The coordinates in each norm(...) of the formula."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -15,42 +16,93 @@ from sumgp.laws.formula.intervals import Interval
 
 EDGE = 1e-3  # where a continuation begins, as a fraction of the argument's typical size
 _EXPONENT_EDGE = 300.0  # exp(300) is about 1e130: products of such values are still finite
+_LARGEST_SLOPE = 1e300  # of a power at the edge of its pole: beyond it there is no double
 _ROOT_FLOOR = 1e-200  # keeps the slope of a root at zero finite; times the zero slope of its argument it is 0
 
 ArrayFunction = Callable[[np.ndarray], np.ndarray]
 
 
+class Scalar(Protocol):
+    """u -> value(u) with slope(u), its derivative. Made of objects with a name, so that laws can be pickled."""
+
+    @property
+    def value(self) -> ArrayFunction:
+        """The function."""
+
+    @property
+    def slope(self) -> ArrayFunction:
+        """Its derivative."""
+
+
 @dataclass(frozen=True)
-class Scalar:
-    """u -> value(u) with slope(u), its derivative."""
+class Elementary:
+    """A function of NumPy and its derivative."""
 
     value: ArrayFunction
     slope: ArrayFunction
 
 
+def _log_slope(u: np.ndarray) -> np.ndarray:
+    return 1.0 / np.where(u > 0, u, np.nan)
+
+
+def _cos_slope(u: np.ndarray) -> np.ndarray:
+    return -np.sin(u)
+
+
+def _tan_slope(u: np.ndarray) -> np.ndarray:
+    return 1.0 + np.tan(u) ** 2
+
+
+def _asin_slope(u: np.ndarray) -> np.ndarray:
+    return 1.0 / np.sqrt((1.0 - u) * (1.0 + u))
+
+
+def _acos_slope(u: np.ndarray) -> np.ndarray:
+    return -_asin_slope(u)
+
+
+def _atan_slope(u: np.ndarray) -> np.ndarray:
+    return 1.0 / (1.0 + u**2)
+
+
+def _tanh_slope(u: np.ndarray) -> np.ndarray:
+    return 1.0 - np.tanh(u) ** 2
+
+
 SCALARS: dict[str, Scalar] = {
-    "exp": Scalar(np.exp, np.exp),
-    "log": Scalar(np.log, lambda u: 1.0 / np.where(u > 0, u, np.nan)),
-    "sin": Scalar(np.sin, np.cos),
-    "cos": Scalar(np.cos, lambda u: -np.sin(u)),
-    "tan": Scalar(np.tan, lambda u: 1.0 + np.tan(u) ** 2),
-    "asin": Scalar(np.arcsin, lambda u: 1.0 / np.sqrt((1.0 - u) * (1.0 + u))),
-    "acos": Scalar(np.arccos, lambda u: -1.0 / np.sqrt((1.0 - u) * (1.0 + u))),
-    "atan": Scalar(np.arctan, lambda u: 1.0 / (1.0 + u**2)),
-    "sinh": Scalar(np.sinh, np.cosh),
-    "cosh": Scalar(np.cosh, np.sinh),
-    "tanh": Scalar(np.tanh, lambda u: 1.0 - np.tanh(u) ** 2),
-    "abs": Scalar(np.abs, np.sign),
+    "exp": Elementary(np.exp, np.exp),
+    "log": Elementary(np.log, _log_slope),
+    "sin": Elementary(np.sin, np.cos),
+    "cos": Elementary(np.cos, _cos_slope),
+    "tan": Elementary(np.tan, _tan_slope),
+    "asin": Elementary(np.arcsin, _asin_slope),
+    "acos": Elementary(np.arccos, _acos_slope),
+    "atan": Elementary(np.arctan, _atan_slope),
+    "sinh": Elementary(np.sinh, np.cosh),
+    "cosh": Elementary(np.cosh, np.sinh),
+    "tanh": Elementary(np.tanh, _tanh_slope),
+    "abs": Elementary(np.abs, np.sign),
 }
 
 
-def power_scalar(exponent: float) -> Scalar:
+@dataclass(frozen=True)
+class PowerFunction:
     """u ** exponent; NaN for negative u unless the exponent is whole."""
-    if exponent == 2:
-        return Scalar(np.square, lambda u: 2.0 * u)
-    if exponent == 0.5:
-        return Scalar(np.sqrt, lambda u: 0.5 / np.sqrt(u))
-    return Scalar(lambda u: np.power(u, exponent), lambda u: exponent * np.power(u, exponent - 1.0))
+
+    exponent: float
+
+    def value(self, u: np.ndarray) -> np.ndarray:
+        """The power; squares and square roots by their own, faster and exact, functions."""
+        if self.exponent == 2:
+            return np.square(u)
+        return np.sqrt(u) if self.exponent == 0.5 else np.power(u, self.exponent)
+
+    def slope(self, u: np.ndarray) -> np.ndarray:
+        """exponent * u ** (exponent - 1)."""
+        if self.exponent == 2:
+            return 2.0 * u
+        return 0.5 / np.sqrt(u) if self.exponent == 0.5 else self.exponent * np.power(u, self.exponent - 1.0)
 
 
 def continued_function(name: str, size: float, argument: Interval) -> Scalar:
@@ -60,62 +112,89 @@ def continued_function(name: str, size: float, argument: Interval) -> Scalar:
     """
     scalar = SCALARS[name]
     if name == "log":
-        return scalar if argument.low > 0 else _tangent(scalar, lower=EDGE * size)
+        return scalar if argument.low > 0 else Tangent(scalar, lower=EDGE * size)
     if name in ("asin", "acos"):
-        return _tangent(scalar, lower=EDGE - 1.0, upper=1.0 - EDGE)
+        return Tangent(scalar, lower=EDGE - 1.0, upper=1.0 - EDGE)
     if name in ("exp", "sinh", "cosh"):
-        return _tangent(scalar, lower=-_EXPONENT_EDGE, upper=_EXPONENT_EDGE)
+        return Tangent(scalar, lower=-_EXPONENT_EDGE, upper=_EXPONENT_EDGE)
     return scalar
 
 
 def continued_power(exponent: float, size: float, argument: Interval) -> Scalar:
     """u ** exponent, continued near u = 0 for negative and broken exponents."""
-    scalar = power_scalar(exponent)
+    scalar = PowerFunction(exponent)
     whole = exponent == int(exponent)
     if (whole and (exponent > 0 or argument.high < 0)) or argument.low > 0:
         return scalar
     if exponent > 0 and argument.low >= 0:
-        return _root(exponent)
+        return Root(scalar)
     if whole and argument.low < 0:
-        return _through_pole(scalar, int(-exponent), EDGE * size)
-    return _tangent(scalar, lower=EDGE * size)
+        order = int(-exponent)
+        return ThroughPole(scalar, order, max(EDGE * size, _LARGEST_SLOPE ** (-1.0 / (order + 1))))
+    return Tangent(scalar, lower=EDGE * size)
 
 
-def _tangent(scalar: Scalar, lower: float = -np.inf, upper: float = np.inf) -> Scalar:
-    """The function between two edges, its tangents beyond."""
+@dataclass(frozen=True)
+class Tangent:
+    """A function between two edges, its tangents beyond."""
 
-    def value(u: np.ndarray) -> np.ndarray:
-        inside = np.clip(u, lower, upper)
-        return scalar.value(inside) + scalar.slope(inside) * (u - inside)
+    inner: Scalar
+    lower: float = -np.inf
+    upper: float = np.inf
 
-    return Scalar(value, lambda u: scalar.slope(np.clip(u, lower, upper)))
+    def value(self, u: np.ndarray) -> np.ndarray:
+        """The function or its tangent."""
+        inside = np.clip(u, self.lower, self.upper)
+        return self.inner.value(inside) + self.inner.slope(inside) * (u - inside)
+
+    def slope(self, u: np.ndarray) -> np.ndarray:
+        """The slope at the nearest point between the edges."""
+        return self.inner.slope(np.clip(u, self.lower, self.upper))
 
 
-def _root(exponent: float) -> Scalar:
+@dataclass(frozen=True)
+class Root:
     """A positive power of an argument that is never negative, such as a length: exact, with a finite slope at zero."""
-    scalar = power_scalar(exponent)
-    return Scalar(
-        lambda u: scalar.value(np.maximum(u, 0.0)),
-        lambda u: scalar.slope(np.maximum(u, _ROOT_FLOOR)),
-    )
+
+    inner: Scalar
+
+    def value(self, u: np.ndarray) -> np.ndarray:
+        """The power; an argument below zero is round-off."""
+        return self.inner.value(np.maximum(u, 0.0))
+
+    def slope(self, u: np.ndarray) -> np.ndarray:
+        """Its slope."""
+        return self.inner.slope(np.maximum(u, _ROOT_FLOOR))
 
 
-def _through_pole(scalar: Scalar, order: int, edge: float) -> Scalar:
-    """u ** -order, replaced for |u| < edge by the polynomial a u^k + b u^(k+2) that matches value and slope.
+@dataclass(frozen=True)
+class ThroughPole:
+    """u ** -order, replaced for |u| < edge by edge^-order v^k (a + b v^2) with v = u / edge, which matches value and slope.
 
     k = 1 for an odd order (from -1/edge through 0 to 1/edge), k = 0 for an even one (a finite peak).
     """
-    k = order % 2
-    b = -0.5 * (order + k) * edge ** (-order - k - 2)
-    a = edge ** (-order - k) - b * edge**2
 
-    def value(u: np.ndarray) -> np.ndarray:
-        near = np.abs(u) < edge
-        return np.where(near, u**k * (a + b * u**2), scalar.value(np.where(near, edge, u)))
+    inner: Scalar
+    order: int
+    edge: float
 
-    def slope(u: np.ndarray) -> np.ndarray:
-        near = np.abs(u) < edge
-        inner = k * a + (k + 2) * b * u ** (k + 1)
-        return np.where(near, inner, scalar.slope(np.where(near, edge, u)))
+    def value(self, u: np.ndarray) -> np.ndarray:
+        """The power or the polynomial."""
+        near = np.abs(u) < self.edge
+        k, a, b = self._polynomial
+        v = np.where(near, u / self.edge, 1.0)
+        return np.where(near, self.edge**-self.order * v**k * (a + b * v**2), self.inner.value(np.where(near, self.edge, u)))
 
-    return Scalar(value, slope)
+    def slope(self, u: np.ndarray) -> np.ndarray:
+        """Its slope."""
+        near = np.abs(u) < self.edge
+        k, a, b = self._polynomial
+        v = np.where(near, u / self.edge, 1.0)
+        polynomial = self.edge ** (-self.order - 1) * (k * a + (k + 2) * b * v ** (k + 1))
+        return np.where(near, polynomial, self.inner.slope(np.where(near, self.edge, u)))
+
+    @property
+    def _polynomial(self) -> tuple[int, float, float]:
+        k = self.order % 2
+        b = -0.5 * (self.order + k)
+        return k, 1.0 - b, b

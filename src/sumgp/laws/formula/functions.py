@@ -15,7 +15,7 @@ import sympy
 
 from sumgp.errors import ConstraintError
 from sumgp.laws.formula.algebra import FUNCTIONS, as_float
-from sumgp.laws.formula.edges import SCALARS, Scalar, continued_function, continued_power, power_scalar
+from sumgp.laws.formula.edges import SCALARS, PowerFunction, Scalar, continued_function, continued_power
 from sumgp.laws.formula.intervals import Interval, image
 
 Array = np.ndarray | np.float64
@@ -142,7 +142,7 @@ class _Compiler:
         undefined at an input must stay visible."""
         exponent = _exponent(expression)
         if self.continuation is None or not active:
-            return SCALARS[type(expression).__name__] if exponent is None else power_scalar(exponent)
+            return SCALARS[type(expression).__name__] if exponent is None else PowerFunction(exponent)
         argument = expression.args[0]
         size = typical_size(argument, self.continuation.sizes)
         values = image(argument, self.images)

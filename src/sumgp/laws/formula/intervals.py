@@ -160,10 +160,11 @@ def _function_image(expression: sympy.Expr, arguments: Sequence[Interval]) -> In
 
 
 def _power_image(expression: sympy.Expr, base: Interval) -> Interval:
-    inside = base.within(_NOT_NEGATIVE)
+    exponent = expression.args[1]
+    # A varying power is exp(exponent log(base)), which zero has none of.
+    inside = base.within(_NOT_NEGATIVE if exponent.is_Rational else _POSITIVE)
     if inside is None:
         raise EmptyDomainError(expression)
-    exponent = expression.args[1]
     if not exponent.is_Rational:
         return _NOT_NEGATIVE
     power = as_float(exponent)

@@ -13,13 +13,13 @@ import numpy as np
 
 from sumgp.errors import ConstraintError, worded
 from sumgp.laws.constraint import Unknown
-from sumgp.laws.formula.places import suggestion
+from sumgp.laws.formula.hints import unknown_name
 
 if TYPE_CHECKING:
     import sympy
 
 UNKNOWN = "unknown"
-BUILT_IN = {"pi": Fraction(math.pi), "e": Fraction(math.e)}
+BUILT_IN = {"pi": Fraction(math.pi), "π": Fraction(math.pi), "e": Fraction(math.e)}
 COORDINATES = (("_x", "_y", "_z"), ("x", "y", "z"), ("1", "2", "3"), ("_1", "_2", "_3"))
 
 Constant = float | str | Callable
@@ -90,10 +90,7 @@ class Names:
 
     def unknown_name(self, name: str) -> str:
         """The message for a name that stands for nothing."""
-        near = suggestion(name, self.known)
-        listed = [*self.outputs, *self.inputs, *self.numbers, *self.unknowns, *self.columns, *self.functions]
-        shown = ", ".join(listed[:12]) + (", ..." if len(listed) > 12 else "")
-        return f"unknown name {name!r}{near or f'; known are {shown}'}"
+        return unknown_name(name, [n for n in self.known if n not in BUILT_IN])
 
 
 def read_constants(constants: Mapping[str, object] | None) -> dict[str, Constant]:

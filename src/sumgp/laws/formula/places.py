@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sumgp.errors import ConstraintError
@@ -35,11 +33,3 @@ class Place:
         return ConstraintError(
             f"formula: {message}\n    {lead}{line}{tail}\n    {' ' * (len(lead) + self.start - first)}{'^' * width}"
         )
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return " - did you mean 'z'?" for the nearest known name, or nothing where none is near."""
-    names = list(known)
-    lowered = {other.lower(): other for other in reversed(names)}
-    near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
-    return f" - did you mean {lowered[near[0]]!r}?" if near else ""

@@ -132,11 +132,15 @@ class _Reader:
         return result
 
     def summed(self, node: Call) -> Polynomial:
-        """sum(a, b, ...), or sum(p) over the family p1, p2, ..."""
-        if node.function != "sum":
+        """sum(a, b, ...), or sum(p) over the family p1, p2, ...; the same for mean."""
+        if node.function not in ("sum", "mean"):
             raise _NotPlainError
-        if len(node.arguments) > 1:
-            return _added([(1, self.value(argument)) for argument in node.arguments])
+        parts = [self.value(argument) for argument in node.arguments] if len(node.arguments) > 1 else self.family(node)
+        share = Fraction(1, len(parts) if node.function == "mean" else 1)
+        return _scaled(_added([(1, part) for part in parts]), share)
+
+    def family(self, node: Call) -> list[Polynomial]:
+        """p1, p2, ... for the p of sum(p)."""
         body = node.arguments[0]
         if (
             not isinstance(body, Name)
@@ -147,7 +151,7 @@ class _Reader:
         family = self.names.family(body.name)
         if not family:
             raise _NotPlainError
-        return _added([(1, self.named(name)) for name in family.values()])
+        return [self.named(name) for name in family.values()]
 
 
 def _constant(value: Fraction) -> Polynomial:

@@ -4,55 +4,28 @@
     sum      = product (("+" | "-") product)*
     product  = signed (("*" | "/") signed)*
     signed   = ("+" | "-")* power
-    power    = atom (("**" | "^") signed)?
-    atom     = number | name | `quoted name` | name "(" sum ("," sum)* ")" | "(" sum ")"
+    power    = atom (("**" | "^") signed | superscript)?
+    atom     = number "%"? | name | `quoted name` | name "(" sum ("," sum)* ")" | "(" sum ")" | "|" sum "|" | "√" "(" sum ")"
+
+Signs that mean the same (· × for *, − for -) are one operator from ``formula_tokens`` on.
 
 Length, nesting and number of parts are limited here, so everything later works on a small tree.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from fractions import Fraction
 
 from sumgp.errors import ConstraintError
+from sumgp.laws.formula.hints import FUNCTIONS, missing_operator
 from sumgp.laws.formula.places import Place
+from sumgp.laws.formula.tokens import Token, number_value, superscript_value, tokens
 from sumgp.laws.formula.tree import Call, Equation, Name, Node, Number, Power, Product, Sum
 
 MAX_LENGTH = 2000  # characters of one law
 MAX_DEPTH = 50  # brackets, calls and exponents inside each other
 MAX_NODES = 500  # numbers, names and operations of one law
 MAX_LAWS = 200
-
-_TOKEN = re.compile(
-    r"(?P<space>\s+)"
-    r"|(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
-    r"|(?P<name>[^\W\d]\w*)"
-    r"|`(?P<quoted>[^`]+)`"
-    r"|(?P<operator>\*\*|==|<=|>=|!=|[-+*/^(),=<>])"
-)
-_HINTS = {
-    ".": "there is no attribute access in a formula; write exp(z), not np.exp(z), and 0.5 or .5 for numbers",
-    "`": "this backtick opens a quoted name that is never closed",
-    "'": "names with spaces or signs are quoted with backticks: `CO2 (ppm)`",
-    '"': "names with spaces or signs are quoted with backticks: `CO2 (ppm)`",
-    "[": "write p1, p2, ... for indexed outputs, sum(p) for their sum",
-    "{": "group with round brackets",
-    "\u2212": "this minus sign is not the one of the keyboard; write -",
-    "\u00b7": "write * for a product",
-    "\u00d7": "write * for a product",
-}
-
-
-@dataclass(frozen=True)
-class _Token:
-    kind: str  # number, name, quoted, operator, end
-    text: str
-    place: Place
-
-    def is_operator(self, *texts: str) -> bool:
-        return self.kind == "operator" and self.text in texts
 
 
 def split_laws(text: str) -> list[str]:
@@ -83,36 +56,9 @@ def parse_equation(text: str) -> Equation:
     return _Parser(text).equation()
 
 
-def _tokens(text: str) -> list[_Token]:
-    tokens = []
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise _stray(text, position)
-        kind = match.lastgroup or ""
-        if kind != "space":
-            tokens.append(_Token(kind, match[kind], Place(text, match.start(), match.end())))
-        position = match.end()
-    tokens.append(_Token("end", "", Place(text, len(text), len(text) + 1)))
-    return tokens
-
-
-def _stray(text: str, position: int) -> ConstraintError:
-    character = text[position]
-    hint = _HINTS.get(character, "a formula holds names, numbers, + - * / ** ^ ( ) , and one =")
-    return Place(text, position, position + 1).error(f"the character {character!r} is not part of a formula; {hint}")
-
-
-def _number(token: _Token) -> Number:
-    """The exact value of the digits; through float first, because 1e999999999 must not be expanded."""
-    rounded = float(token.text)
-    mantissa = re.split("[eE]", token.text)[0]
-    if rounded == 0 and any(digit in "123456789" for digit in mantissa):
-        raise token.place.error("this number is too small; change the units")
-    if not rounded < 1e300:
-        raise token.place.error("this number is too large; change the units")
-    return Number(Fraction(token.text) if rounded else Fraction(0), token.place)
+# Other names of functions.
+_ALIASES = {"ln": "log", "arcsin": "asin", "arccos": "acos", "arctan": "atan"}
+_BASES = {"log10": 10, "log2": 2}
 
 
 class _Parser:
@@ -120,20 +66,17 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = _tokens(text)
+        self.tokens = tokens(text)
         self.position = 0
         self.depth = 0
         self.nodes = 0
 
     @property
-    def current(self) -> _Token:
+    def current(self) -> Token:
         return self.tokens[self.position]
 
     def equation(self) -> Equation:
         left = self.sum()
-        sign = self.current
-        if sign.is_operator("<", ">", "<=", ">=", "!="):
-            raise sign.place.error(f"{sign.text!r} is not a law; only equalities are imposed, write =")
         if not self.taken("=", "=="):
             self.unexpected("the law has no '='; write both sides, e.g. z + v = 1")
         right = self.sum()
@@ -168,6 +111,8 @@ class _Parser:
     def power(self) -> Node:
         start = self.current
         base = self.atom()
+        if self.current.kind == "superscript":
+            return self.raised(base, start)
         if not self.taken("**", "^"):
             return base
         self.enter()
@@ -175,12 +120,23 @@ class _Parser:
         self.depth -= 1
         return self.made(Power(base, exponent, self.since(start)))
 
+    def raised(self, base: Node, start: Token) -> Node:
+        """base² and the like."""
+        token = self.current
+        self.position += 1
+        if self.current.kind == "superscript" or self.current.is_operator("**", "^"):
+            raise self.current.place.error("a power of a power needs brackets: write (z**2)**3")
+        if isinstance(base, Name) and base.name in FUNCTIONS and self.current.is_operand:
+            raise token.place.error(f"write {base.name}(...)**2 for the square of {base.name}(...)")
+        exponent = self.made(Number(superscript_value(token), token.place))
+        return self.made(Power(base, exponent, self.since(start)))
+
     def atom(self) -> Node:
         token = self.current
-        if token.kind in ("number", "name", "quoted"):
+        if token.kind in ("number", "fraction"):
+            return self.number()
+        if token.kind in ("name", "quoted"):
             self.position += 1
-            if token.kind == "number":
-                return self.made(_number(token))
             if token.kind == "name" and self.taken("("):
                 return self.call(token)
             return self.made(Name(token.text, token.place))
@@ -189,18 +145,54 @@ class _Parser:
             inner = self.sum()
             self.close(token)
             return inner
+        if self.taken("|"):
+            return self.absolute(token)
+        if self.taken("√"):
+            if not self.taken("("):
+                raise token.place.error("write sqrt(...) with what is under the root in brackets")
+            return self.call(Token("name", "sqrt", token.place))
         message = "the law ends where a number, name or bracket is expected" if token.kind == "end" else ""
         raise token.place.error(message or f"expected a number, a name or a bracket, got {token.text!r}")
 
-    def call(self, name: _Token) -> Node:
+    def number(self) -> Node:
+        """A number, ½, or a percentage: 100% is 1."""
+        token = self.current
+        self.position += 1
+        following = self.current
+        if following.kind == "fraction":
+            raise following.place.error("write mixed numbers as decimals or sums: 1.5 or (1 + 1/2) for 1½")
+        value = number_value(token)
+        if self.taken("%"):
+            if self.current.is_operand:
+                raise following.place.error("% after a number is per cent (100% is 1); there is no remainder in a formula")
+            value /= 100
+        if following.is_operator(",") and self.depth == 0:
+            raise following.place.error("a number has no comma: write 0.5 with a point, 1000 without a separator")
+        return self.made(Number(value, self.since(token)))
+
+    def absolute(self, opening: Token) -> Node:
+        """|a| is abs(a)."""
+        self.enter()
+        inner = self.sum()
+        self.depth -= 1
+        if not self.taken("|"):
+            raise opening.place.error("the bar opened here is never closed; write abs(...) for an absolute value")
+        return self.made(Call("abs", (inner,), self.since(opening)))
+
+    def call(self, name: Token) -> Node:
         self.enter()
         arguments = [self.sum()]
         while self.taken(","):
             arguments.append(self.sum())
         self.close(name)
-        return self.made(Call(name.text, tuple(arguments), self.since(name)))
+        place = self.since(name)
+        if name.text not in _BASES:
+            return self.made(Call(_ALIASES.get(name.text, name.text), tuple(arguments), place))
+        # log10(a) = log(a)/log(10), and the same for base 2.
+        base = Call("log", (Number(Fraction(_BASES[name.text]), place),), place)
+        return self.made(Product(((1, Call("log", tuple(arguments), place)), (-1, base)), place))
 
-    def taken(self, *operators: str) -> _Token | None:
+    def taken(self, *operators: str) -> Token | None:
         """The current token if it is one of these operators, stepping over it."""
         token = self.current
         if not token.is_operator(*operators):
@@ -213,7 +205,7 @@ class _Parser:
         if self.depth > MAX_DEPTH:
             raise self.current.place.error(f"more than {MAX_DEPTH} brackets or exponents inside each other; simplify it")
 
-    def close(self, opening: _Token) -> None:
+    def close(self, opening: Token) -> None:
         self.depth -= 1
         if self.taken(")"):
             return
@@ -227,7 +219,7 @@ class _Parser:
             raise node.place.error(f"more than {MAX_NODES} parts in one law; simplify it, or give a FunctionConstraint")
         return node
 
-    def since(self, start: _Token) -> Place:
+    def since(self, start: Token) -> Place:
         return Place(self.text, start.place.start, self.tokens[self.position - 1].place.end)
 
     def unexpected(self, at_end: str) -> None:
@@ -237,6 +229,11 @@ class _Parser:
             raise token.place.error(at_end)
         if token.is_operator(")"):
             raise token.place.error("this bracket was never opened")
-        if token.kind in ("number", "name", "quoted") or token.is_operator("("):
-            raise token.place.error("an operator is missing before this; products are written with *, e.g. 2*z")
+        if token.is_operand:
+            before = self.tokens[self.position - 1].text if self.position else ""
+            raise token.place.error(missing_operator(before, token.text))
+        if token.is_operator("%"):
+            raise token.place.error("% is not part of a formula except after a number: 100% is 1")
+        if token.is_operator("|"):
+            raise token.place.error("a bar | opens or closes an absolute value |a|; for a condition there is no sign")
         raise token.place.error(f"unexpected {token.text!r}")

@@ -72,9 +72,14 @@ class Equation:
 
 def mentioned(node: Node) -> tuple[str, ...]:
     """Names that occur in a syntax tree, in the order of the text, function names aside."""
+    return tuple(dict.fromkeys(leaf.name for leaf in names_in(node)))
+
+
+def names_in(node: Node) -> tuple[Name, ...]:
+    """Every name of a syntax tree with its place, in the order of the text."""
     if isinstance(node, Name):
-        return (node.name,)
-    return tuple(dict.fromkeys(name for child in _children(node) for name in mentioned(child)))
+        return (node,)
+    return tuple(leaf for child in _children(node) for leaf in names_in(child))
 
 
 def calls(node: Node, function: str) -> tuple[Call, ...]:

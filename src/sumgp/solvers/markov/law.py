@@ -26,6 +26,7 @@ COARSE = 0.1  # a step of so many posterior sds ends a level that is not the las
 SHORTEST = 1e-3
 ROUND_OFF = 1e-15  # of the prior variance: a law's variance below it is not seen beside the first prediction
 SMALLEST = 1e-5  # of the prior sd: steps are not measured against anything smaller, or round-off would seem to move f
+SETTLED = 1e-3  # posterior sds: a Newton step so short changes no answer, and the merit, which has round-off, may not see it
 UNMET = 1e-3  # of a row's own uncertainty: a violation that counts as such
 
 
@@ -156,7 +157,8 @@ def _without_law(prior: MarkovPrior, series: TimeSeries) -> tuple[_Free, _Point]
 def _descend(search: _Search, point: _Point, sd: np.ndarray, limit: float, allowed: int) -> tuple[_Point, int, str]:
     """Steps at one law variance until one is below ``limit`` sds: the last point, the number of steps and the status.
 
-    Near the end the merit is round-off of very large numbers; there a step is taken if it is at most half the last.
+    Near the end the merit is round-off of very large numbers; there a step is taken if it is at most half the last, and
+    a search that finds no lower merit has converged if the whole step is short beside the posterior sd.
     """
     iterate, before = search.at(point), 0.0
     for step in range(1, allowed + 1):
@@ -164,7 +166,7 @@ def _descend(search: _Search, point: _Point, sd: np.ndarray, limit: float, allow
         change = _change(iterate, aim, sd)
         moved = aim if change <= 0.5 * before else _line_search(search, iterate, aim)
         if moved is None:
-            return iterate.point, step, "converged" if change <= limit else "stalled"
+            return iterate.point, step, "converged" if change <= max(limit, SETTLED) else "stalled"
         before = _change(iterate, moved, sd)
         iterate = moved
         if before <= limit:

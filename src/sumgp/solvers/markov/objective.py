@@ -126,5 +126,5 @@ class MarkovObjectiveEvidence:
             if conditioning is not None:
                 G_S = conditioning.pull_back(G_S, prior.law.totals.T @ result.pull[:, :T])  # type: ignore[union-attr]
             gradient[ts] = prior.tasks[r].pull_back(theta[ts], G_S)
-        gradient[prior.noise_slice] = prior.noise.pull_back(theta[prior.noise_slice], result.noise[:, :T].sum(axis=0))
+        gradient[prior.noise_slice] = prior.noise.pull_back(theta[prior.noise_slice], result.noise[:, :T])
         return result.value, gradient

@@ -5,18 +5,20 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-from cycler import cycler
-from matplotlib.figure import Figure
+from sumgp.report.theme import DARK, LIGHT, Theme
 
-from sumgp.report import DARK, LIGHT, Theme
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @contextmanager
 def drawing_with(theme: Theme) -> Iterator[None]:
     """Matplotlib settings of a theme, put back afterwards."""
+    import matplotlib as mpl
+    from cycler import cycler
+
     settings: dict[Any, Any] = {
         "figure.facecolor": theme.panel,
         "axes.facecolor": theme.panel,

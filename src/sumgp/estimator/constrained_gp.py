@@ -3,73 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.gaussian_process.kernels import Kernel, Matern
 
-from sumgp.data import Data, Scaling, choose_scaling, is_frame, merged_groups, output_groups, read_inputs, read_outputs
+from sumgp.data import (
+    Calendar,
+    Data,
+    Scaling,
+    choose_scaling,
+    is_frame,
+    merged_groups,
+    noise_reach,
+    output_groups,
+    read_columns,
+    read_inputs,
+    read_outputs,
+)
 from sumgp.errors import ConstraintError, DataError, worded
-from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SumLaw, check_law, complete_scaling
+from sumgp.estimator.argument_checks import (
+    check_row_labels,
+    check_solver,
+    warn_of_settings_without_effect,
+    warn_of_unused_constants,
+)
+from sumgp.estimator.choices import with_named_choices
+from sumgp.estimator.fit_report import FitReport, estimator_table
+from sumgp.estimator.fit_tables import Wanted, read_fit_tables
+from sumgp.estimator.preparation import (
+    all_stationary,
+    as_constraint,
+    bound_law,
+    checked_rank,
+    chosen_candidates,
+    default_strategy,
+    period_of,
+)
+from sumgp.estimator.soundness import checked_status, looked_at
+from sumgp.laws import Constraint, Law, check_law, complete_scaling
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
-from sumgp.priors import Candidate, default_candidates, given_candidate, leaves, read_noise
+from sumgp.priors import read_noise, read_weights
 from sumgp.solvers import Markov
-from sumgp.solvers.markov import markov_terms
 from sumgp.strategies import (
-    Conditioned,
     FitProblem,
     Fitted,
-    Linearized,
     Strategy,
     Unconstrained,
+    choose_solver,
     typical_range,
     warn_if_contradicted,
     warn_if_repeats_contradict,
 )
-
-LONG_SERIES = 3000  # measured entries of a time series above which the state-space form is chosen
-
-
-@dataclass(frozen=True)
-class FitReport:
-    """What a fit did: readable as attributes, as ``report["key"]``, and by ``print``."""
-
-    status: str
-    strategy: str
-    kernel: str
-    uncertainty: str
-    log_evidence: float
-    details: dict[str, Any] = field(default_factory=dict)
-
-    def __getitem__(self, key: str) -> Any:
-        return self.details[key] if key in self.details else getattr(self, key)
-
-    def __str__(self) -> str:
-        lines = [
-            f"status: {self.status}",
-            f"strategy: {self.strategy}",
-            f"kernel: {self.kernel}",
-            f"uncertainty: {self.uncertainty}",
-        ]
-        lines.append(f"log evidence: {self.log_evidence:.3f}")
-        for key in (
-            "effective_sample_size",
-            "taper",
-            "taper_reason",
-            "law",
-            "closed_data",
-            "dropped_rows",
-            "candidate_weights",
-            "constants",
-        ):
-            if key in self.details:
-                lines.append(f"{key.replace('_', ' ')}: {self.details[key]}")
-        return "\n".join(lines)
 
 
 class ConstrainedGP(RegressorMixin, BaseEstimator):
@@ -84,26 +73,32 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
     constants
         values of names in the formula: a number, "unknown", a function of X, or the name of a data column.
     kernel
-        a scikit-learn kernel, a list of them (a sum of separable terms, each with its own task covariance), or
-        None: several are fitted and combined.
+        a scikit-learn kernel, a list of them (a sum of separable terms, each with its own task covariance), a name
+        ("rbf", "matern12", "matern32", "matern52", "rational-quadratic", several joined with +), or None: several
+        are fitted and combined.
     noise
         "per-output", "shared", or known standard deviations (a number, one per output, or an (N, T) array).
     strategy
-        None = chosen from the law; Conditioned(), Linearized(), Projected(), Transformed(), Unconstrained().
+        None = chosen from the law; Conditioned(), Linearized(), Projected(), Transformed(), Unconstrained(), or
+        such a name in lower case: "linearized".
     solver
-        None = chosen from data and kernel; Dense(), Kronecker(), Markov().
+        None = chosen from data and kernel; Dense(), Kronecker(), Markov(), or "dense", "kronecker", "markov".
     uncertainty
-        "integrated" (hyperparameters averaged over) or "plug-in".
+        "integrated" (hyperparameters averaged over) or "plug-in". With more than 1500 measurements and under Markov()
+        hyperparameters are plugged in, with bands as much wider as averages are.
     groups
         lists of outputs that share one scale and noise (coordinates); None = those in one norm(...) of a formula,
         and each other output on its own.
     rank
         rank of B in the task covariance B B^T + diag(v); None = full.
     restarts
-        further starts of the hyperparameter search.
+        further starts of the hyperparameter search; the default is one fewer where there are more than 25
+        hyperparameters, and Markov() has its own.
     random_state
         seed; the same seed gives the same numbers.
     """
+
+    fit_report_: FitReport
 
     def __init__(
         self,
@@ -114,7 +109,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         constants: Mapping[str, Any] | None = None,
         kernel: Any = None,
         noise: Any = "per-output",
-        strategy: Strategy | None = None,
+        strategy: Any = None,
         solver: Any = None,
         uncertainty: str = "integrated",
         groups: Sequence[Sequence[str | int]] | None = None,
@@ -136,13 +131,20 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         self.restarts = restarts
         self.random_state = random_state
 
-    def fit(self, X: Any, Y: Any, progress: Callable[[str], None] | None = None) -> ConstrainedGP:
+    def fit(
+        self, X: Any, Y: Any, progress: Callable[[str], None] | None = None, *, sample_weight: Any = None
+    ) -> ConstrainedGP:
         """Fit to inputs X (N,) or (N, D) and outputs Y (N, T), NaN = not measured.
 
-        ``progress`` is called with a phrase at each stage.
+        Tables of pandas, polars, pyarrow, xarray and others will do; inputs may be dates. ``progress`` is called with a
+        phrase at each stage. ``sample_weight`` (N,): the noise variance of a row is that of weight one divided by its
+        weight; rows of weight zero are left out.
         """
-        problem, law = self._problem(X, Y, progress or (lambda stage: None))
-        strategy = self.strategy if self.strategy is not None else default_strategy(law)
+        chosen = with_named_choices(self)
+        wanted = Wanted(self.inputs, self.outputs, self._extra_columns())
+        tables = read_fit_tables(X, Y, wanted, as_constraint(self.constraint, self.constants))
+        problem, law = chosen._problem(tables.X, tables.Y, progress or (lambda stage: None), sample_weight)
+        strategy = chosen.strategy if chosen.strategy is not None else default_strategy(law)
         if law is None and not isinstance(strategy, Unconstrained):
             name = type(strategy).__name__
             raise ConstraintError(f"strategy: {name}() needs a law, got constraint=None; give one or use Unconstrained()")
@@ -151,38 +153,60 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         with threads_for(problem.y.size):
             fitted = strategy.fit(problem.in_order())
         self._keep(problem, law, strategy, fitted)
+        self.calendar_: Calendar = tables.calendar
+        if tables.calendar:
+            self.fit_report_.details["dates"] = {name: str(dates) for name, dates in tables.calendar.items()}
+        rows = looked_at(problem)
+        posterior = self.posterior(problem.data.x[rows])
+        status = checked_status(problem, posterior, rows, None if isinstance(strategy, Unconstrained) else law)
+        if status and self.fit_report_.status == "converged":
+            self.fit_report_ = replace(self.fit_report_, status=status)
         warn_if_repeats_contradict(problem)
         if law is not None and not isinstance(strategy, Unconstrained):
             warn_if_contradicted(problem, law, fitted.components[0].noise * problem.scaling.y_scale**2)
         return self
 
-    def _problem(self, X: Any, Y: Any, progress: Callable[[str], None]) -> tuple[FitProblem, Law | None]:
+    def _problem(
+        self, X: Any, Y: Any, progress: Callable[[str], None], sample_weight: Any = None
+    ) -> tuple[FitProblem, Law | None]:
         """Validate everything and bring it into unit-free form."""
         self._check_choices()
         extra = self._extra_columns()
         x, input_names = read_inputs(X, self.inputs, extra)
         y, output_names = read_outputs(Y, self.outputs, len(x))
+        check_row_labels(X, Y)
+        weights = read_weights(sample_weight, len(x))
+        if sample_weight is not None and isinstance(self.strategy, Transformed):
+            raise DataError("sample_weight: Transformed() takes no weights; use Linearized(), or a noise= for every row")
+        x, y, n_given = x[weights > 0], y[weights > 0], len(x)
         if not np.any(~np.isnan(y)):
             raise DataError(worded("Y", "at least one measured value", "only NaN", "check how missing values were read"))
         constraint = as_constraint(self.constraint, self.constants)
-        law = _bound(constraint, output_names, input_names)
+        warn_of_unused_constants(constraint, self.constants)
+        law = bound_law(constraint, output_names, input_names)
         data = Data(x, y, input_names, output_names, extra)
         groups = output_groups(self._groups(constraint, output_names, input_names), output_names)
-        stationary = self.kernel is None or _all_stationary(self.kernel)
+        stationary = self.kernel is None or all_stationary(self.kernel)
         ordered = data.at(data.order)
         scaling = choose_scaling(ordered, groups, unit_inputs=self.kernel is None)
         if not stationary:
             scaling = Scaling(np.zeros_like(scaling.x_shift), scaling.x_scale, scaling.y_shift, scaling.y_scale)
         scaling = complete_scaling(law, ordered, scaling)
         solver, kernel = choose_solver(self.solver, self.kernel, self.strategy, data.n_inputs, int(data.measured.sum()))
+        if isinstance(solver, Markov):
+            warn_of_settings_without_effect(self.strategy, self.restarts)
         half_range = typical_range(scaling.inputs(x), isinstance(solver, Markov))
         problem = FitProblem(
             data=data,
             scaling=scaling,
             law=law,
-            candidates=_candidates(kernel, half_range, y.shape[1], self.strategy, law),
-            rank=_checked_rank(self.rank, y.shape[1]),
-            noise=read_noise(self.noise, scaling.y_scale, groups, len(x)),
+            candidates=chosen_candidates(
+                kernel, half_range, y.shape[1], self.strategy, law, period_of(self.strategy, ordered, scaling)
+            ),
+            rank=checked_rank(self.rank, y.shape[1]),
+            noise=read_noise(self.noise, scaling.y_scale, groups, n_given)
+            .weighted(weights)
+            .reaching(noise_reach(data, scaling, groups)),
             uncertainty=self.uncertainty,
             restarts=int(self.restarts),
             random_state=0 if self.random_state is None else int(self.random_state),
@@ -197,8 +221,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             raise DataError(worded("uncertainty", "'integrated' or 'plug-in'", repr(self.uncertainty), "choose one of them"))
         if self.strategy is not None and not isinstance(self.strategy, Strategy):
             raise DataError(worded("strategy", "a strategy object or None", repr(self.strategy), "e.g. Linearized()"))
-        if isinstance(self.solver, (str, type)):
-            raise DataError(worded("solver", "a solver object or None", repr(self.solver), "e.g. Dense()"))
+        check_solver(self.solver)
         for name, value in (("rank", self.rank), ("restarts", self.restarts), ("random_state", self.random_state)):
             optional = value is None and name != "restarts"
             if not optional and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0):
@@ -214,6 +237,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         self.strategy_ = strategy
         self.n_features_in_ = problem.data.x.shape[1]
         self.n_outputs_ = problem.n_outputs
+        self.calendar_ = {}
         report = dict(fitted.report)
         self.fit_report_ = FitReport(
             status=report.pop("status"),
@@ -243,11 +267,12 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         """Posterior of all outputs at X, given data and law."""
         if not hasattr(self, "fitted_"):
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet; call fit(X, Y) before predicting")
+        X = read_columns(X, [*self.data_.input_names, *self.data_.extra_columns], "X", self.calendar_).table
         if is_frame(X) or not self.data_.extra_columns:
             x, _ = read_inputs(X, self.data_.input_names, self.data_.extra_columns)
         else:
             x = self._with_extras(X)
-        return Posterior(self.fitted_, self.scaling_, self.law_, self.data_, x)
+        return Posterior(self.fitted_, self.scaling_, self.law_, self.data_, x, calendar=self.calendar_)
 
     def _with_extras(self, X: Any) -> np.ndarray:
         values = np.asarray(X, dtype=float)
@@ -279,11 +304,32 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             return mean, posterior.covariance()
         return mean
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination R^2 of the mean, averaged over the outputs; entries that are NaN do not count."""
+        from sklearn.metrics import r2_score
+
+        mean = self.posterior(X).mean
+        truth, _ = read_outputs(y, self.data_.output_names, len(mean))
+        check_row_labels(X, y)
+        weight = np.ones(len(mean)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        seen = ~np.isnan(truth)
+        outputs = np.flatnonzero(seen.any(axis=0))
+        if not len(outputs):
+            raise DataError(worded("y", "at least one measured value", "only NaN", "score rows that were measured"))
+        parts = [(truth[seen[:, t], t], mean[seen[:, t], t], weight[seen[:, t]]) for t in outputs]
+        return float(np.mean([r2_score(y, m, sample_weight=w) for y, m, w in parts]))
+
     def save(self, path: Any) -> None:
         """Write the fitted model to one file (see ``sumgp.load``)."""
         from sumgp import files
 
         files.save(self, path)
+
+    def _repr_html_inner(self) -> str:
+        return estimator_table(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": estimator_table(self)}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -292,98 +338,3 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         tags.regressor_tags.poor_score = True
         tags.input_tags.allow_nan = False
         return tags
-
-
-def _bound(constraint: Constraint | Law | None, outputs: tuple[str, ...], inputs: tuple[str, ...]) -> Law | None:
-    """The law for these outputs and inputs."""
-    if constraint is None:
-        return None
-    law = constraint if isinstance(constraint, Law) else constraint.bind(outputs, inputs)
-    if law.outputs != outputs:
-        raise ConstraintError(
-            worded(
-                "constraint", f"a law for the outputs {list(outputs)}", f"one for {list(law.outputs)}", "bind it to these"
-            )
-        )
-    return law
-
-
-def as_constraint(constraint: Any, constants: Mapping[str, Any] | None) -> Constraint | Law | None:
-    """A constraint object from whatever the user wrote down."""
-    if constraint is None or isinstance(constraint, (Constraint, Law)):
-        return constraint
-    if isinstance(constraint, str):
-        return FormulaConstraint(constraint, constants)
-    if isinstance(constraint, Sequence) and len(constraint):
-        if all(isinstance(c, str) for c in constraint):
-            return FormulaConstraint(list(constraint), constants)
-        parts = [as_constraint(c, constants) for c in constraint]
-        if all(isinstance(p, Constraint) for p in parts):
-            return AllOf(parts)  # type: ignore[arg-type]
-    raise ConstraintError(
-        worded(
-            "constraint",
-            "a formula, a list of formulas, a constraint object or None",
-            repr(constraint)[:80],
-            "e.g. 'a + b = 1'",
-        )
-    )
-
-
-def default_strategy(law: Law | None) -> Strategy:
-    """Unconstrained without a law, Conditioned for linear ones, Linearized for all others."""
-    if law is None:
-        return Unconstrained()
-    return Conditioned() if isinstance(law, SumLaw) and law.is_linear else Linearized()
-
-
-def choose_solver(solver: Any, kernel: Any, strategy: Any, n_inputs: int, n_measured: int) -> tuple[Any, Any]:
-    """Solver and kernel: a time series too long for dense algebra goes to the state-space form, by itself or if asked.
-
-    Without a kernel of the user's it is then a Matern 5/2.
-    """
-    kernels = [] if kernel is None else list(kernel) if isinstance(kernel, Sequence) else [kernel]
-    suited = n_inputs == 1 and all(isinstance(k, Kernel) and _has_markov_terms(k) for k in kernels)
-    asked = isinstance(solver, Markov)
-    if asked and n_inputs != 1:
-        raise DataError(worded("solver", "one input for Markov()", f"{n_inputs} inputs", "use Dense() or leave solver=None"))
-    if asked and isinstance(strategy, Transformed):
-        raise DataError("solver: Markov() does not work with strategy=Transformed(); use Linearized() or another solver")
-    by_itself = solver is None and suited and n_measured > LONG_SERIES and not isinstance(strategy, Transformed)
-    if not (asked or by_itself):
-        return solver, kernel
-    terms = [term for k in kernels for term in markov_terms(k)] or [Matern(nu=2.5)]
-    return Markov(), terms
-
-
-def _has_markov_terms(kernel: Kernel) -> bool:
-    try:
-        markov_terms(kernel)
-    except DataError:
-        return False
-    return True
-
-
-def _candidates(
-    kernel: Any, half_range: np.ndarray, n_outputs: int, strategy: Any, law: Law | None
-) -> tuple[Candidate, ...]:
-    """Candidate priors; linear laws are imposed on the task covariance, which takes a separable prior."""
-    if kernel is not None:
-        return given_candidate(kernel, half_range)
-    linear = strategy is None and isinstance(law, SumLaw) and law.is_linear
-    return default_candidates(half_range, n_outputs, separable=linear or isinstance(strategy, Conditioned))
-
-
-def _all_stationary(kernel: Any) -> bool:
-    kernels = kernel if isinstance(kernel, Sequence) else [kernel]
-    return all(leaf.is_stationary() for k in kernels if isinstance(k, Kernel) for leaf in leaves(k))
-
-
-def _checked_rank(rank: int | None, n_outputs: int) -> int | None:
-    if rank is None:
-        return None
-    if not 0 <= int(rank) <= n_outputs:
-        raise DataError(
-            worded("rank", f"a number from 0 to {n_outputs}", repr(rank), "leave rank=None for a full task covariance")
-        )
-    return int(rank)

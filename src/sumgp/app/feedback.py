@@ -1,0 +1,115 @@
+"""How a law is understood while it is typed: its mistakes with their place, its constants, what it means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sumgp.app.choice import Choice, Constant
+from sumgp.errors import ConstraintError
+from sumgp.laws import FormulaConstraint, explain_law
+from sumgp.laws.formula import BUILT_IN, Name, calls, mentioned, near_name, parse_equation, split_laws
+
+EMPTY, UNDERSTOOD, INCOMPLETE, MISTAKE = "empty", "understood", "incomplete", "mistake"
+PLACEHOLDER = 1.0  # stands for a constant without a value, to look for other mistakes already
+MEANT = re.compile(r"did you mean '([^']+)'\?")
+INDENT = 4  # spaces before the law in an error's text
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Put ``text`` in the place of the characters ``start`` to ``end`` of the law."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """``state`` is one of the four words above; ``shown`` and ``carets`` are two lines that point at a mistake."""
+
+    state: str
+    message: str
+    lines: tuple[str, ...] = ()
+    shown: str = ""
+    carets: str = ""
+    place: Repair | None = None
+    repairs: tuple[Repair, ...] = ()
+    constants: tuple[Constant, ...] = ()
+
+
+def law_feedback(choice: Choice, columns: Sequence[str]) -> Feedback:
+    """What the page says of the law; ``columns`` are those of the table that hold numbers."""
+    if not choice.law.strip():
+        return Feedback(
+            EMPTY, "No law yet. Without one the outputs are fitted together, but nothing ties them to each other."
+        )
+    if not choice.outputs or not choice.inputs:
+        return Feedback(INCOMPLETE, "Choose at least one input and one output first.", constants=choice.constants)
+    try:
+        names = constant_names(choice.law, choice.outputs, choice.inputs)
+    except ConstraintError as error:
+        return _mistake(error, choice.law, choice.constants)
+    given = {constant.name: constant for constant in choice.constants}
+    constants = tuple(given.get(name, _first_guess(name, choice, columns)) for name in names)
+    values = {c.name: PLACEHOLDER if c.value is None else c.value for c in constants}
+    try:
+        law = FormulaConstraint(choice.law, values).bind(choice.outputs, choice.inputs)
+        explained = tuple(explain_law(law).splitlines())
+    except ConstraintError as error:
+        return _mistake(error, choice.law, constants)
+    missing = [c.name for c in constants if c.value is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        message = f"Below, say what {' and '.join(missing)} {verb}: a number, unknown, or a column."
+        repairs = tuple(r for name in missing for r in _renamed(name, choice))
+        return Feedback(INCOMPLETE, message, repairs=repairs, constants=constants)
+    return Feedback(UNDERSTOOD, "The law is understood.", explained, constants=constants)
+
+
+def constant_names(law: str, outputs: Sequence[str], inputs: Sequence[str]) -> list[str]:
+    """Names in a law that are neither columns in use, nor built in, nor families and points of such columns."""
+    found: list[str] = []
+    for text in split_laws(law):
+        equation = parse_equation(text)
+        for side in (equation.left, equation.right):
+            grouped = {
+                argument.name
+                for function in ("sum", "norm", "mean")
+                for call in calls(side, function)
+                for argument in call.arguments
+                if isinstance(argument, Name) and any(o.startswith(argument.name) for o in outputs)
+            }
+            found += [name for name in mentioned(side) if name not in grouped]
+    return [name for name in dict.fromkeys(found) if name not in (*outputs, *inputs, *BUILT_IN)]
+
+
+def _first_guess(name: str, choice: Choice, columns: Sequence[str]) -> Constant:
+    """A column of that name gives the constant, until something else is chosen."""
+    free = name in columns and name not in (*choice.outputs, *choice.inputs)
+    return Constant(name, "column", "", name) if free else Constant(name)
+
+
+def _mistake(error: ConstraintError, law: str, constants: tuple[Constant, ...]) -> Feedback:
+    lines = str(error).splitlines()
+    message = lines[0].removeprefix("formula: ")
+    message = message[0].upper() + message[1:]
+    if len(lines) != 3 or set(lines[2].strip()) != {"^"}:
+        return Feedback(MISTAKE, message, constants=constants)
+    shown, carets = lines[1][INDENT:], lines[2][INDENT:]
+    start = law.find(shown)
+    if start < 0:
+        return Feedback(MISTAKE, message, (), shown, carets, constants=constants)
+    place = Repair("", start + carets.index("^"), start + len(carets))
+    meant = MEANT.search(lines[0])
+    repairs = (Repair(meant[1], place.start, place.end),) if meant else ()
+    return Feedback(MISTAKE, message, (), shown, carets, place, repairs, constants)
+
+
+def _renamed(name: str, choice: Choice) -> list[Repair]:
+    """A name without a value may be a column that was mistyped."""
+    meant = near_name(name, [*choice.outputs, *choice.inputs])
+    where = re.search(rf"(?<![\w`]){re.escape(name)}(?![\w`])", choice.law)
+    return [Repair(meant, where.start(), where.end())] if meant and where else []

@@ -1,0 +1,191 @@
+"""Tables of any library brought to one form: a pandas DataFrame of floats, dates turned into numbers.
+
+pandas, polars, pyarrow and others through narwhals, xarray, and arrays of dates. Arrays of numbers pass unchanged. A
+library is never loaded here unless its user already has: values are recognised by the modules that are loaded.
+"""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sumgp.data.calendar import Calendar, Dates, as_numbers, chosen_dates
+from sumgp.errors import DataError, worded
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Columns(NamedTuple):
+    """A table whose wanted columns are numbers, which of them were dates, and the names of all columns it had."""
+
+    table: Any
+    calendar: dict[str, Dates]
+    names: tuple[str, ...] = ()
+
+
+def read_columns(table: Any, wanted: Sequence[str] | None, argument: str, calendar: Calendar | None = None) -> Columns:
+    """The wanted columns (None = all) as floats, empty cells as NaN; text is refused by the column's name.
+
+    ``calendar``: the dates of the fit, for new points. None = these are the data of a fit, whose dates choose it.
+    """
+    frame = as_pandas(table, wanted, argument)
+    if frame is None:
+        return Columns(table, {})
+    names = tuple(str(name) for name in frame.columns)
+    if len(set(names)) < len(names):
+        return Columns(frame, {}, names)  # the reader of columns has the words for that
+    numbers: dict[str, np.ndarray] = {}
+    found: dict[str, Dates] = {}
+    for position, name in enumerate(names):
+        if wanted is not None and name not in wanted:
+            continue
+        column = frame.iloc[:, position]
+        times = _times(column, name, argument)
+        expected = None if calendar is None else calendar.get(name)
+        if times is None:
+            if expected is not None:
+                got = f"numbers in column {name!r}"
+                raise DataError(worded(argument, f"dates in column {name!r}, as in the fit", got, "convert them to dates"))
+            numbers[name] = _numbers(column, name, argument)
+            continue
+        if calendar is not None and expected is None:
+            raise DataError(worded(argument, f"numbers in column {name!r}, as in the fit", "dates", "convert them"))
+        found[name] = expected or chosen_dates(*times)
+        numbers[name] = as_numbers(*times, found[name], argument)
+    import pandas as pd
+
+    return Columns(pd.DataFrame(numbers, index=frame.index), found, names)
+
+
+def as_pandas(table: Any, wanted: Sequence[str] | None, argument: str) -> pd.DataFrame | None:
+    """The table as a pandas DataFrame; None for what holds plain numbers without names.
+
+    Dates without a name of their own take the ``wanted`` names.
+    """
+    if _is(table, "pandas", "DataFrame"):
+        return table
+    if _is(table, "pandas", "Series"):
+        return table.to_frame(name=table.name if isinstance(table.name, str) else argument.lower())
+    if _is(table, "pandas", "DatetimeIndex") and isinstance(table.name, str):
+        return table.to_frame(index=False)
+    if _is(table, "xarray", "Dataset") or _is(table, "xarray", "DataArray"):
+        return _from_xarray(table, argument)
+    if isinstance(table, np.ndarray | list | tuple) or _is(table, "pandas", "DatetimeIndex"):
+        return _from_dates(table, wanted)
+    return _through_narwhals(table, argument)
+
+
+def _is(value: Any, module: str, kind: str) -> bool:
+    """True for an instance of a class of a library, if that library is loaded at all."""
+    loaded = getattr(sys.modules.get(module), kind, None)
+    return loaded is not None and isinstance(value, loaded)
+
+
+def _from_xarray(table: Any, argument: str) -> pd.DataFrame:
+    """Dimensions become columns; a two-dimensional array has its second dimension's labels as columns."""
+    import pandas as pd
+
+    if _is(table, "xarray", "Dataset"):
+        return table.to_dataframe().reset_index()
+    if table.ndim == 1:
+        return pd.DataFrame({str(table.name or argument.lower()): table.to_numpy()})
+    if table.ndim == 2:
+        labels = table.coords.get(table.dims[1])
+        names = [f"{argument.lower()}{i + 1}" for i in range(table.shape[1])] if labels is None else labels.to_numpy()
+        return pd.DataFrame(table.to_numpy(), columns=pd.Index([str(name) for name in names]))
+    got = f"an array with the dimensions {list(table.dims)}"
+    raise DataError(worded(argument, "one or two dimensions", got, "stack or select some of them"))
+
+
+def _from_dates(table: Any, wanted: Sequence[str] | None) -> pd.DataFrame | None:
+    """A table of an array or list of dates, None for any other."""
+    try:
+        array = np.asarray(table)
+    except ValueError:
+        return None
+    first = array.flat[0] if array.dtype == object and array.size else None
+    if array.dtype.kind != "M" and not isinstance(first, datetime.date):
+        return None
+    import pandas as pd
+
+    columns = array.reshape(len(array), -1)
+    count = columns.shape[1]
+    default = ["x"] if count == 1 else [f"x{i + 1}" for i in range(count)]
+    names = list(wanted) if wanted is not None and len(wanted) == count else default
+    if _is(table, "pandas", "DatetimeIndex"):
+        return pd.DataFrame({names[0]: table})
+    return pd.DataFrame({name: columns[:, i] for i, name in enumerate(names)})
+
+
+def _through_narwhals(table: Any, argument: str) -> pd.DataFrame | None:
+    import narwhals as nw
+    import pandas as pd
+
+    found: Any = nw.from_native(table, pass_through=True, allow_series=True)
+    if isinstance(found, nw.LazyFrame):
+        found = found.collect()
+    if isinstance(found, nw.Series):
+        found = found.alias(found.name or argument.lower()).to_frame()
+    if not isinstance(found, nw.DataFrame):
+        return None
+    return pd.DataFrame({name: _native(found[name]) for name in found.columns})
+
+
+def _native(series: Any) -> Any:
+    """A narwhals series as pandas data; decimals, dates and gaps keep their meaning."""
+    import narwhals as nw
+    import pandas as pd
+
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        return series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
+    values = series.to_list()
+    return pd.Series(pd.to_datetime(values)) if series.dtype.is_temporal() else pd.Series(values, dtype=object)
+
+
+def _times(column: pd.Series, name: str, argument: str) -> tuple[np.ndarray, str | None] | None:
+    """datetime64 values (in UTC if zoned) and the zone of a column of dates; None for other columns."""
+    import pandas as pd
+
+    if column.dtype == object and len(column) and isinstance(column.iloc[0], datetime.date):
+        column = pd.Series(pd.to_datetime(column))
+    if isinstance(column.dtype, pd.PeriodDtype):
+        column = column.dt.to_timestamp()
+    if not pd.api.types.is_datetime64_any_dtype(column):
+        return None
+    if column.isna().any():
+        row = int(np.flatnonzero(column.isna().to_numpy())[0])
+        raise DataError(worded(argument, f"a date in every row of {name!r}", f"none in row {row}", "drop that row"))
+    zone = str(column.dt.tz) if column.dt.tz is not None else None
+    plain = column.dt.tz_convert("UTC").dt.tz_localize(None) if zone else column
+    return plain.to_numpy().astype("datetime64[ns]"), zone
+
+
+def _numbers(column: pd.Series, name: str, argument: str) -> np.ndarray:
+    """The column as floats; NaN for None, NA and NaN."""
+    import pandas as pd
+
+    if pd.api.types.is_complex_dtype(column):
+        raise DataError(worded(argument, "real numbers", f"Complex data not supported in {name!r}", "take the real part"))
+    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    if pd.api.types.is_timedelta64_dtype(column):
+        remedy = f"use {name}.dt.total_seconds()"
+        raise DataError(worded(argument, f"numbers in column {name!r}", "time differences", remedy))
+    values = np.full(len(column), np.nan)
+    for row, (value, missing) in enumerate(zip(column, column.isna(), strict=True)):
+        if missing:
+            continue
+        if not isinstance(value, int | float | Decimal | Fraction | np.number | np.bool_):
+            kind = "text" if isinstance(value, str) else type(value).__name__
+            got = f"{kind} ({str(value)[:40]!r} in row {row})"
+            remedy = f"convert it with pandas.to_numeric, or leave {name!r} out"
+            raise DataError(worded(argument, f"numbers in column {name!r}", got, remedy))
+        values[row] = float(value)
+    return values

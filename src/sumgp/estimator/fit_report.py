@@ -1,0 +1,70 @@
+"""What a fit did: readable as attributes, as ``report["key"]``, printed, and as a table in notebooks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sumgp.notebook import facts_table, listed
+
+# Details that are shown where a fit has them.
+SHOWN = (
+    "dates",
+    "effective_sample_size",
+    "taper",
+    "taper_reason",
+    "law",
+    "closed_data",
+    "dropped_rows",
+    "candidate_weights",
+    "constants",
+)
+
+
+@dataclass(frozen=True, repr=False)
+class FitReport:
+    """What a fit did: readable as attributes, as ``report["key"]``, and by ``print``."""
+
+    status: str
+    strategy: str
+    kernel: str
+    uncertainty: str
+    log_evidence: float
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, key: str) -> Any:
+        return self.details[key] if key in self.details else getattr(self, key)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Name and value of what most users want to know."""
+        found = [
+            ("status", self.status),
+            ("strategy", self.strategy),
+            ("kernel", self.kernel),
+            ("uncertainty", self.uncertainty),
+            ("log evidence", f"{self.log_evidence:.3f}"),
+        ]
+        return found + [(key.replace("_", " "), str(self.details[key])) for key in SHOWN if key in self.details]
+
+    def __repr__(self) -> str:
+        return f"FitReport(status={self.status!r}, strategy={self.strategy!r}, log_evidence={self.log_evidence:.3f})"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {value}" for name, value in self.facts())
+
+    def _repr_html_(self) -> str:
+        return facts_table(self.facts())
+
+
+def estimator_table(model: Any) -> str:
+    """What a notebook shows of a ConstrainedGP: the law and names, and of a fitted model how the fit went."""
+    given = model.constraint
+    law = "; ".join(map(str, given)) if isinstance(given, (list, tuple)) else given
+    facts = [("law", law), ("inputs", model.inputs), ("outputs", model.outputs), ("constants", model.constants)]
+    report = getattr(model, "fit_report_", None)
+    if report is None:
+        return facts_table([("ConstrainedGP", "not fitted"), *((n, v) for n, v in facts if v is not None)])
+    data = model.data_
+    facts[1:3] = [("inputs", listed(data.input_names)), ("outputs", listed(data.output_names))]
+    rows = ("rows", f"{len(data.x)}, {int(data.measured.sum())} of {data.y.size} values measured")
+    return facts_table([("ConstrainedGP", "fitted"), *((n, v) for n, v in facts if v is not None), rows, *report.facts()])

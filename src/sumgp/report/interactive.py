@@ -1,0 +1,124 @@
+"""Figures for the script in the page: the same panels as data and layout of plotly.js."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sumgp.report.drawing import Band, Curve, Map, Mark, Panel, Points, heights, thinned
+from sumgp.report.theme import DARK, LIGHT, Theme
+
+DIGITS = 7  # of numbers in the page: hover shows no more
+SYMBOLS = {"dot": "circle", "cross": "x-thin-open", "tick": "line-ns-open"}
+FONT_SIZE = 13  # pixels
+MARGIN = 0.02  # of the range of x, left free at both ends
+BAND_ALPHA = "40"  # last two digits of a colour: a quarter opaque
+
+
+@dataclass(frozen=True)
+class Interactive:
+    """Panels that the script draws: ``linked`` ones share the range of x when one is zoomed."""
+
+    name: str
+    panels: tuple[dict[str, Any], ...]
+    linked: bool = True
+
+    def as_json(self) -> str:
+        """Text for the page; ``<`` is written as an escape, so that no name can end the element it stands in."""
+        found = {"name": self.name, "linked": self.linked, "panels": self.panels, "dark": _dark_colours()}
+        return json.dumps(found, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def interactive(name: str, panels: Sequence[Panel], x_label: str) -> Interactive:
+    """The panels in colours of the light theme; the script replaces them by those of the dark one."""
+    if any(isinstance(mark, Map) for panel in panels for mark in panel.marks):
+        return Interactive(name, tuple(_panel(panel, x_label, LIGHT, {}) for panel in panels), linked=False)
+    x = np.concatenate([np.zeros(0), *(mark.x for panel in panels for mark in panel.marks)])
+    x = x[np.isfinite(x)]
+    edge = MARGIN * float(np.ptp(x)) if len(x) else 0.0
+    limits = {"range": [float(x.min()) - edge, float(x.max()) + edge]} if edge else {}
+    return Interactive(name, tuple(_panel(panel, x_label, LIGHT, limits) for panel in panels))
+
+
+def _dark_colours() -> dict[str, str]:
+    old, new = ((t.ink, t.faint, t.panel, *t.cycle) for t in (LIGHT, DARK))
+    return dict(zip(old, new, strict=True))
+
+
+def _panel(panel: Panel, x_label: str, theme: Theme, limits: dict[str, Any]) -> dict[str, Any]:
+    values = heights(panel)
+    # Ticks for what was not measured stand at the lowest value.
+    floor = float(values.min()) if len(values) else 0.0
+    size = {"size": FONT_SIZE}
+    axis = {"color": theme.ink, "gridcolor": theme.faint + "33", "zeroline": False, "automargin": True}
+    layout: dict[str, Any] = {
+        "paper_bgcolor": theme.panel,
+        "plot_bgcolor": theme.panel,
+        "font": {"color": theme.ink, **size},
+        "margin": {"l": 60, "r": 12, "t": 12, "b": 44},
+        "xaxis": {**axis, **limits, "title": {"text": _text(x_label), "font": size}},
+        "yaxis": {**axis, "title": {"text": _text(panel.y_label), "font": size}},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "xanchor": "left"},
+        "hovermode": "closest" if any(isinstance(m, Map) for m in panel.marks) else "x",
+    }
+    if panel.logarithmic:
+        layout["yaxis"] |= {"type": "log", "exponentformat": "power", "dtick": _decades(values)}
+    if panel.title:
+        layout["title"] = {"text": _text(panel.title), "font": {"size": 14}, "x": 0.02, "y": 0.97}
+        layout["margin"]["t"] = 40
+    traces = [trace for mark in panel.marks for trace in _traces(mark, floor)]
+    seen: set[str] = set()
+    for trace in traces:
+        # One entry in the legend for all that are shown and hidden together.
+        if trace.get("showlegend", False):
+            trace["showlegend"] = trace["legendgroup"] not in seen
+            seen.add(trace["legendgroup"])
+    return {"data": traces, "layout": layout}
+
+
+def _traces(mark: Mark, floor: float) -> list[dict[str, Any]]:
+    match mark:
+        case Band():
+            edge = {"type": "scatter", "mode": "lines", "line": {"width": 0, "color": mark.colour}, "hoverinfo": "skip"}
+            group = {"legendgroup": mark.label, "name": _text(mark.label)}
+            lower = {**edge, **group, "x": _list(mark.x), "y": _list(mark.lower), "showlegend": False}
+            upper = {**edge, **group, "x": _list(mark.x), "y": _list(mark.upper), "fill": "tonexty", "showlegend": True}
+            return [lower, {**upper, "fillcolor": mark.colour + BAND_ALPHA}]
+        case Curve():
+            x, y = thinned(mark.x, mark.y)
+            line = {"color": mark.colour, "width": mark.width + 0.3, "dash": mark.dash}
+            return [{**_named(mark.label), "x": _list(x), "y": _list(y), "mode": "lines", "line": line}]
+        case Points():
+            y = np.full(len(mark.x), floor) if mark.shape == "tick" else mark.y
+            marker = {"color": mark.colour, "size": mark.size + 2.5, "symbol": SYMBOLS[mark.shape]}
+            if mark.shape != "dot":
+                marker["line"] = {"color": mark.colour, "width": 1.5}
+            return [{**_named(mark.label), "x": _list(mark.x), "y": _list(y), "mode": "markers", "marker": marker}]
+        case Map():
+            values = [_list(row) for row in mark.values]
+            scale = {"zmin": float(mark.low), "zmax": float(mark.high), "colorscale": "Viridis"}
+            return [{"type": "heatmap", "x": _list(mark.x), "y": _list(mark.y), "z": values, **scale}]
+
+
+def _named(label: str) -> dict[str, Any]:
+    return {"type": "scatter", "name": _text(label), "legendgroup": label, "showlegend": bool(label)}
+
+
+def _decades(values: np.ndarray) -> int:
+    """Powers of ten between ticks, so that about six are written."""
+    positive = values[values > 0]
+    return max(1, round(float(np.ptp(np.log10(positive))) / 6)) if len(positive) else 1
+
+
+def _text(label: str) -> str:
+    """Plotly reads some HTML in texts: every sign that could begin it is written as an entity."""
+    return label.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _list(values: np.ndarray) -> list[float | None]:
+    """Numbers with seven digits; None where there is none, which breaks a line."""
+    return [float(f"{v:.{DIGITS}g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float).tolist()]

@@ -1,0 +1,86 @@
+"""What is said while a law is typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from sumgp.app.choice import Choice, Constant
+from sumgp.app.feedback import constant_names, law_feedback
+
+COLUMNS = ["t", "z", "v", "total", "p1", "p2"]
+
+
+def said(law: str, *constants: Constant, outputs: tuple[str, ...] = ("z", "v")):
+    return law_feedback(Choice(("t",), outputs, law, constants), COLUMNS)
+
+
+def test_an_understood_law_is_explained() -> None:
+    found = said("z + v = 1")
+    assert found.state == "understood"
+    assert any(line.startswith("strategy: Conditioned") for line in found.lines)
+    assert said("  ").state == "empty"
+    assert law_feedback(Choice(("t",), (), "z = 1"), COLUMNS).state == "incomplete"
+
+
+@pytest.mark.parametrize(
+    ("law", "place"),
+    [
+        ("z + v = 1 +", (11, 12)),
+        ("z + v = 1\nz $ v = 2", (12, 13)),
+        ("z + v", (5, 6)),
+        ("2z = v", (1, 2)),
+        ("(z + v = 1", (0, 1)),
+    ],
+)
+def test_a_mistake_is_pointed_at_in_the_text_as_typed(law: str, place: tuple[int, int]) -> None:
+    found = said(law)
+    assert found.state == "mistake"
+    assert found.place is not None
+    assert (found.place.start, found.place.end) == place
+    line = law.splitlines()[-1]
+    assert found.shown == line
+    assert found.carets.index("^") == place[0] - law.index(line)
+
+
+def test_a_mistyped_function_has_a_repair_that_leads_to_a_law() -> None:
+    found = said("sqr(z) + v = 1")
+    assert found.state == "mistake"
+    (repair,) = found.repairs
+    mended = "sqr(z) + v = 1"[: repair.start] + repair.text + "sqr(z) + v = 1"[repair.end :]
+    assert mended.startswith("sqrt")
+
+
+def test_names_that_are_no_columns_are_constants() -> None:
+    found = said("k/2*z**2 + m/2*v**2 = E")
+    assert [c.name for c in found.constants] == ["k", "m", "E"]
+    assert found.state == "incomplete"
+    assert "k and m and E are" in found.message
+    done = said("k/2*z**2 + m/2*v**2 = E", Constant("k", number="1"), Constant("m", number="1,5"), Constant("E", "unknown"))
+    assert done.state == "understood"
+    assert done.constants[1].value == 1.5
+
+
+def test_a_mistyped_column_may_be_a_constant_or_be_repaired() -> None:
+    found = said("zz + v = 1")
+    assert found.state == "incomplete"
+    assert [(r.text, r.start, r.end) for r in found.repairs] == [("z", 0, 2)]
+
+
+def test_a_column_of_that_name_gives_the_constant() -> None:
+    found = said("z + v = total")
+    assert found.state == "understood"
+    assert found.constants == (Constant("total", "column", "", "total"),)
+    assert any("total" in line and "also for predictions" in line for line in found.lines)
+
+
+def test_families_points_and_numbers_are_no_constants() -> None:
+    assert constant_names("sum(p) = pi*S", ["p1", "p2"], ["t"]) == ["S"]
+    assert constant_names("norm(a, b) = L", ["a_x", "a_y", "b_x", "b_y"], ["t"]) == ["L"]
+    assert constant_names("z = q; v = q + r", ["z", "v"], ["t"]) == ["q", "r"]
+
+
+@pytest.mark.parametrize(
+    "law", ["z = " + "(" * 200 + "v", "z" * 5000 + " = v", "z = 1e999", "`z = v", "__import__('os') = z"]
+)
+def test_hostile_laws_are_answered(law: str) -> None:
+    assert said(law).state in ("mistake", "incomplete")

@@ -1,0 +1,71 @@
+"""Sixty and more formulas as people type them: understood rightly, or refused with a hint that leads to the right law."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from unicodedata import normalize
+
+import numpy as np
+import pytest
+from laws.people_corpus import HINTED, UNDERSTOOD, Hinted, Understood
+
+from sumgp import ConstraintError, parse_constraint
+from sumgp.laws.formula.hints import FUNCTIONS, near_name, unknown_function
+
+
+def test_there_are_sixty() -> None:
+    texts = [case.text for case in (*UNDERSTOOD, *HINTED)]
+    assert len(set(texts)) == len(texts) >= 60
+
+
+@pytest.mark.parametrize("case", UNDERSTOOD, ids=lambda case: case.text)
+def test_understood_as_meant(case: Understood) -> None:
+    names = case.outputs.split()
+    law = parse_constraint(case.text, names, constants=case.constants)
+    f = np.random.default_rng(len(case.text)).uniform(0.2, 0.9, size=(7, len(names)))
+    # Names as Python reads them: F1 for F₁, no signs.
+    values = {re.sub(r"[+-]", "", normalize("NFKC", name)): f[:, i] for i, name in enumerate(names)}
+    meant = case.meaning(SimpleNamespace(**values))
+    np.testing.assert_allclose(law.residual(f, np.zeros((7, 0)))[:, 0], meant, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", HINTED, ids=lambda case: case.text)
+def test_refused_with_a_hint_that_leads_to_the_law(case: Hinted) -> None:
+    names = case.outputs.split()
+    given = {} if "constants=" in case.phrase else case.constants
+    with pytest.raises(ConstraintError) as caught:
+        parse_constraint(case.text, names, constants=given)
+    message = str(caught.value)
+    assert case.phrase in message
+    assert ("did you mean" in message) == ("did you mean" in case.phrase)
+    if case.instead:
+        parse_constraint(case.instead, names, constants=case.constants)
+
+
+@pytest.mark.parametrize(
+    "name", ["log10", "log2", "min", "max", "sign", "asinh", "sinc", "v²", "exp2", "mod", "round", "sec"]
+)
+def test_no_function_is_suggested_for_another(name: str) -> None:
+    assert name in FUNCTIONS or "did you mean" not in unknown_function(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        *[("v2", ["v"]), ("p4", ["p1", "p2"]), ("p14", ["p1"]), ("dz", ["z"]), ("Δz", ["z"]), ("mv", ["m", "v"])],
+        *[("T_in", ["T_out"]), ("x_max", ["x_min"]), ("S", ["s1", "s2"]), ("az", ["a", "z"]), ("vx", ["vy"]), ("E", ["e2"])],
+    ],
+)
+def test_names_that_mean_something_else_are_not_suggested(name: str, known: list[str]) -> None:
+    assert near_name(name, known) == ""
+
+
+def test_log10_of_a_number_is_exact_enough() -> None:
+    law = parse_constraint("a = log10(1000)", ["a"])
+    assert law.residual(np.array([[3.0]]), np.zeros((1, 0)))[0, 0] == pytest.approx(0.0, abs=1e-14)
+
+
+def test_superscripts_are_not_part_of_names_and_quotes_keep_them() -> None:
+    law = parse_constraint("`v²` + w² = 1", ["v²", "w"])
+    assert law.residual(np.array([[2.0, 3.0]]), np.zeros((1, 0)))[0, 0] == pytest.approx(10.0)

@@ -1,0 +1,55 @@
+"""docs/fit-report.md lists the keys that reports of real fits have: none is missing there, none is invented."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Matern
+
+import sumgp
+
+PAGE = (Path(__file__).resolve().parent.parent / "docs" / "fit-report.md").read_text(encoding="utf-8")
+ATTRIBUTES = {"status", "strategy", "kernel", "uncertainty", "log_evidence"}
+SQUARES = "z**2 + v**2 = 1"
+VARYING = "(1 + t)*z + v = 1"
+
+
+def listed() -> set[str]:
+    """Keys in the first column of the page's tables."""
+    return set(re.findall(r"^\| `(\w+)` \|", PAGE, flags=re.MULTILINE))
+
+
+def report_keys(law: Any, rows: int = 12, **settings: Any) -> set[str]:
+    t = np.linspace(0.0, 3.0, rows)
+    noise = 0.02 * np.random.default_rng(0).standard_normal((rows, 2))
+    gp = sumgp.ConstrainedGP(law, outputs=["z", "v"], inputs=["t"], **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # laws that the data contradict do here
+        gp.fit(t, np.column_stack([np.sin(t), np.cos(t)]) + noise)
+    return ATTRIBUTES | set(gp.fit_report_.details)
+
+
+@cache
+def real_keys() -> frozenset[str]:
+    """Keys of the reports of every strategy, averaged and plugged in, and of the solver for series."""
+    quick = {"uncertainty": "plug-in", "kernel": Matern(nu=2.5)}
+    keys = report_keys(None) | report_keys(SQUARES, strategy=sumgp.Transformed(), **quick)
+    for law, strategy in [(SQUARES, "Linearized"), (SQUARES, "Projected"), ("z + v = 1", "Conditioned"), (VARYING, None)]:
+        keys |= report_keys(law, strategy=getattr(sumgp, strategy)() if strategy else None, **quick)
+    keys |= report_keys(SQUARES, strategy=sumgp.Linearized(taper=None), **quick)
+    for law in (None, SQUARES, "z + v = 1"):
+        keys |= report_keys(law, rows=40, solver=sumgp.Markov(), **quick)
+    return frozenset(keys)
+
+
+def test_every_key_of_a_report_is_on_the_page() -> None:
+    assert real_keys() - listed() == set()
+
+
+def test_every_key_on_the_page_is_in_a_report() -> None:
+    assert listed() - real_keys() == set()
