@@ -157,7 +157,7 @@ def test_mixture_of_two() -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_report_says_what_refits_say(name: str) -> None:
-    """With the average of all rows' noise, or independent noise of closed data, residuals were off by tens of percent."""
+    """Each row counts with its own noise, and closed data with noise that obeys the law."""
     case = CASES[name]
     refits = Refits(case, case.theta)
     expected = refits.left_out([np.array([i]) for i in range(N)], 1.0)
