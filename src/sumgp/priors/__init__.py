@@ -1,6 +1,7 @@
 """Priors over several outputs: kernels, task covariances, noise, and the law's place in them."""
 
 from sumgp.priors.candidates import Candidate, default_candidates, given_candidate
+from sumgp.priors.derivatives import KernelDerivatives, check_smooth, derivative_gram, smoothness
 from sumgp.priors.kernels import HyperPrior, KernelOnPoints, hyper_priors, leaves, lengthscale_mask, local_lengthscales
 from sumgp.priors.multitask import Hyperparameters, MultitaskPrior, SchurConditioning, TaskLaw
 from sumgp.priors.noise import SMALLEST, NoiseModel, read_noise, read_weights
@@ -15,6 +16,7 @@ __all__ = [
     "FullTask",
     "HyperPrior",
     "Hyperparameters",
+    "KernelDerivatives",
     "KernelOnPoints",
     "LowRankTask",
     "MultitaskPrior",
@@ -26,7 +28,9 @@ __all__ = [
     "TaskCovariance",
     "TaskLaw",
     "canonical_order",
+    "check_smooth",
     "default_candidates",
+    "derivative_gram",
     "given_candidate",
     "hyper_priors",
     "leaves",
@@ -38,4 +42,5 @@ __all__ = [
     "read_weights",
     "reordered",
     "shown_period",
+    "smoothness",
 ]
