@@ -1,5 +1,6 @@
 """Laws: linear, sums of transformed outputs, general functions, and formulas that become the most specific of them."""
 
+from sumgp.laws.columns import HIGHEST_ORDER, Derivative, varying_columns
 from sumgp.laws.combination import AllOf, combine
 from sumgp.laws.consistency import check_law, independent_rows
 from sumgp.laws.constraint import Constraint, Unknown
@@ -8,6 +9,7 @@ from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint
 from sumgp.laws.functions import FunctionConstraint
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
 from sumgp.laws.linear import LinearConstraint
+from sumgp.laws.operators import Operator, as_operator, homogeneous_rows
 from sumgp.laws.points import LawSetup, complete_scaling, linear_rows, set_up_law, typical_rows
 from sumgp.laws.projection import project
 from sumgp.laws.scaled import UnitFreeLaw
@@ -15,26 +17,31 @@ from sumgp.laws.sums import SumConstraint, Term
 from sumgp.laws.task_rows import RightSides, unit_free_rows
 
 __all__ = [
+    "HIGHEST_ORDER",
     "AllOf",
     "Bend",
     "Constraint",
+    "Derivative",
     "FormulaConstraint",
     "FunctionConstraint",
     "FunctionLaw",
     "Law",
     "LawSetup",
     "LinearConstraint",
+    "Operator",
     "RightSides",
     "SumConstraint",
     "SumLaw",
     "Term",
     "UnitFreeLaw",
     "Unknown",
+    "as_operator",
     "bend",
     "check_law",
     "combine",
     "complete_scaling",
     "explain_law",
+    "homogeneous_rows",
     "independent_rows",
     "linear_rows",
     "parse_constraint",
@@ -42,4 +49,5 @@ __all__ = [
     "set_up_law",
     "typical_rows",
     "unit_free_rows",
+    "varying_columns",
 ]

@@ -13,8 +13,8 @@ CONTRADICTION = 1e-8
 
 
 def check_law(law: Law, data: Data, scaling: Scaling) -> None:
-    """Raise ConstraintError where no outputs meet a linear law at a training row."""
-    if not isinstance(law, SumLaw) or not law.is_linear:
+    """Raise ConstraintError where no outputs meet a linear law without derivatives at a training row."""
+    if not isinstance(law, SumLaw) or not law.is_linear or law.derivatives:
         return
     _check_finite(law, data)
     if law.has_constant_coefficients and not law.unknowns:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sumgp.errors import ConstraintError, worded
 from sumgp.laws.constraint import Constraint
+from sumgp.laws.formula.derivatives import differentiating_inputs, read_derivatives
 from sumgp.laws.formula.names import BUILT_IN, UNKNOWN, Constant, read_constants, read_names
 from sumgp.laws.formula.plain import plain_law
 from sumgp.laws.formula.syntax import parse_equation, split_laws
@@ -18,8 +19,8 @@ class FormulaConstraint(Constraint):
 
     ``formula``: text, or a list of texts; several laws in one text are separated by ``;`` or line ends. Known are
     + - * / ** ^ ( ) and |a|, sqrt exp log log10 log2 sin cos tan asin acos atan sinh cosh tanh abs, ``sum(p)`` and
-    ``mean(p)`` for outputs p1 ... pk, ``norm(a, b)`` for the distance of points with coordinates a_x, a_y[, a_z], the
-    numbers pi and e, percentages (100% is 1), and signs such as ², ½, ·. Names with spaces or signs are quoted with
+    ``mean(p)`` for outputs p1 ... pk, ``norm(a, b)`` for the distance of points with coordinates a_x, a_y[, a_z],
+    ``d(z, t)`` and ``d(z, t, 2)`` for derivatives of outputs by inputs (also ``dz/dt``), the numbers pi and e, percentages (100% is 1), and signs such as ², ½, ·. Names with spaces or signs are quoted with
     backticks.
 
     ``constants``: a number; "unknown" for a constant that is estimated; a function of X (n, D) giving (n,); or the name
@@ -55,16 +56,17 @@ class FormulaConstraint(Constraint):
     def bind(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> Law:
         """Return a SumLaw if every equation is linear or a sum of transforms of single outputs, else a FunctionLaw.
 
-        Unknown constants become columns of f after the outputs, data columns become columns of x after the inputs.
+        Derivatives and unknown constants become columns of f after the outputs, data columns become columns of x after the
+        inputs.
         """
-        names = read_names(outputs, inputs, self.constants)
-        law = plain_law(self._equations, names)
+        equations, names = read_derivatives(self._equations, read_names(outputs, inputs, self.constants))
+        law = plain_law(equations, names)
         if law is not None:
             return law
         # Loading computer algebra takes longer than most fits: only laws that need it pay for it.
         from sumgp.laws.formula.binding import build_law
 
-        return build_law(self._equations, names)
+        return build_law(equations, names)
 
     def check_columns(self, outputs: Sequence[str], inputs: Sequence[str], columns: Collection[str]) -> None:
         """Raise ConstraintError for a name that stands for nothing while the data have a column of that name."""
@@ -93,9 +95,12 @@ class FormulaConstraint(Constraint):
         names = [
             name for equation in self._equations for side in (equation.left, equation.right) for name in mentioned(side)
         ]
-        outputs = [name for name in dict.fromkeys(names) if name not in self.constants and name not in BUILT_IN]
+        sides = [side for equation in self._equations for side in (equation.left, equation.right)]
+        inputs = list(dict.fromkeys(name for side in sides for name in differentiating_inputs(side)))
+        other = (*self.constants, *BUILT_IN, *inputs)
+        outputs = [name for name in dict.fromkeys(names) if name not in other]
         try:
-            explanation = explain_law(self.bind(outputs))
+            explanation = explain_law(self.bind(outputs, inputs))
         except ConstraintError:
             # Families such as sum(p) and norm(a, b) can only be understood with the names of the outputs.
             explanation = "kind: known once the outputs are named"
@@ -147,7 +152,7 @@ def _strategy(law: Law) -> str:
         return "Linearized, because a term is not a transform of a single output"
     if law.is_linear:
         return "Conditioned, because the law is linear: conditioning the prior on it is exact"
-    names = law.outputs + law.unknowns
+    names = law.column_names
     curved = [transform.label(names[column]) for column, transform in law.columns if not transform.is_identity]
     verb = "is" if len(curved) == 1 else "are"
     return f"Linearized, because {', '.join(curved)} {verb} not linear; Transformed is possible too"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sumgp.errors import ConstraintError, worded
+from sumgp.laws.columns import Derivative
 from sumgp.laws.constraint import Unknown
 from sumgp.laws.formula.hints import unknown_name
 
@@ -29,7 +30,8 @@ Constant = float | str | Callable
 class Names:
     """Every name a formula may use; names of the user hide the built-in ``pi`` and ``e``.
 
-    ``columns`` maps a constant to the data column that gives its value, ``functions`` to a function of X.
+    ``columns`` maps a constant to the data column that gives its value, ``functions`` to a function of X. ``derivatives``
+    are those that the formula mentions, by the names ``read_derivatives`` gives them.
     """
 
     outputs: tuple[str, ...]
@@ -38,6 +40,12 @@ class Names:
     unknowns: tuple[str, ...]
     columns: Mapping[str, str]
     functions: Mapping[str, Callable]
+    derivatives: Mapping[str, Derivative] = field(default_factory=dict)
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """Outputs and their derivatives: the columns of a law that vary with the inputs."""
+        return (*self.outputs, *self.derivatives)
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -47,7 +55,7 @@ class Names:
 
     def symbol(self, name: str) -> str | None:
         """The name of the symbol behind a name, None where it stands for a number or nothing."""
-        if name in self.outputs or name in self.inputs or name in self.unknowns or name in self.functions:
+        if name in self.varying or name in self.inputs or name in self.unknowns or name in self.functions:
             return name
         if name not in self.columns:
             return None

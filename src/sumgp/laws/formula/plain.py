@@ -40,7 +40,7 @@ def plain_law(equations: Sequence[Equation], names: Names) -> SumLaw | None:
     except _NotPlainError:
         return None
     keys = {key for row in rows for key in row if key != _CONSTANT}
-    columns = (*names.outputs, *(name for name in names.unknowns if any(name == key[0] for key in keys)))
+    columns = (*names.varying, *(name for name in names.unknowns if any(name == key[0] for key in keys)))
     ordered = sorted(keys, key=lambda key: (columns.index(key[0]), _transform(key[1]).label("")))
     coefficients = np.array([[float(row.get(key, 0)) for key in ordered] for row in rows])
     sizes = np.max(np.abs(coefficients), axis=1, keepdims=True)
@@ -48,25 +48,28 @@ def plain_law(equations: Sequence[Equation], names: Names) -> SumLaw | None:
         return None
     return SumLaw(
         outputs=names.outputs,
-        unknowns=columns[len(names.outputs) :],
+        derivatives=tuple(names.derivatives.values()),
+        unknowns=columns[len(names.varying) :],
         labels=tuple(equation.text for equation in equations),
         noise=np.zeros(len(rows)),
         columns=tuple((columns.index(name), _transform(degree)) for name, degree in ordered),
         coefficients=coefficients,
         total=np.array([float(-row[_CONSTANT]) for row in rows]),
-        notes=tuple(_notes(row, ordered, names.outputs) for row in rows),
+        notes=tuple(_notes(row, ordered, names) for row in rows),
     )
 
 
-def term_note(factor: str, transform: Transform, name: str, outputs: Sequence[str]) -> str:
+def term_note(factor: str, transform: Transform, name: str, names: Names) -> str:
     """The line that explains one term of a sum."""
-    described = transform.describe() if name in outputs else "constant to be estimated"
+    described = transform.describe() if name in names.varying else "constant to be estimated"
+    if name in names.derivatives:
+        described = "derivative" if transform.is_identity else f"{described}, of a derivative"
     return f"{factor} * {transform.label(name)}: {described}"
 
 
-def _notes(row: Polynomial, ordered: Sequence[tuple[str, int]], outputs: Sequence[str]) -> tuple[str, ...]:
+def _notes(row: Polynomial, ordered: Sequence[tuple[str, int]], names: Names) -> tuple[str, ...]:
     terms = [(name, degree) for name, degree in ordered if (name, degree) in row]
-    lines = [term_note(f"{float(row[key]):g}", _transform(key[1]), key[0], outputs) for key in terms]
+    lines = [term_note(f"{float(row[key]):g}", _transform(key[1]), key[0], names) for key in terms]
     return (*lines, f"total: {float(-row[_CONSTANT]):g}")
 
 
@@ -81,7 +84,7 @@ def _plain_row(equation: Equation, names: Names) -> Polynomial:
     terms = {key: value for key, value in row.items() if key != _CONSTANT}
     used = [name for name, _ in terms]
     cancelled = any(value == 0 for value in terms.values())
-    if cancelled or len(set(used)) < len(used) or not set(used) & set(names.outputs):
+    if cancelled or len(set(used)) < len(used) or not set(used) & set(names.varying):
         raise _NotPlainError
     if all(degree % 2 == 0 for _, degree in terms):
         # All terms of one sign: the other side must not have the opposite one.
@@ -113,7 +116,7 @@ class _Reader:
                 return self.summed(node)
 
     def named(self, name: str) -> Polynomial:
-        if name in self.names.outputs or name in self.names.unknowns:
+        if name in self.names.varying or name in self.names.unknowns:
             return {(name, 1): Fraction(1)}
         number = self.names.number(name)
         if number is None:

@@ -79,16 +79,17 @@ def names_in(node: Node) -> tuple[Name, ...]:
     """Every name of a syntax tree with its place, in the order of the text."""
     if isinstance(node, Name):
         return (node,)
-    return tuple(leaf for child in _children(node) for leaf in names_in(child))
+    return tuple(leaf for child in children(node) for leaf in names_in(child))
 
 
 def calls(node: Node, function: str) -> tuple[Call, ...]:
     """All calls of a function in a syntax tree."""
     own = (node,) if isinstance(node, Call) and node.function == function else ()
-    return own + tuple(call for child in _children(node) for call in calls(child, function))
+    return own + tuple(call for child in children(node) for call in calls(child, function))
 
 
-def _children(node: Node) -> tuple[Node, ...]:
+def children(node: Node) -> tuple[Node, ...]:
+    """The parts of a node, in the order of the text."""
     match node:
         case Sum():
             return tuple(term for _, term in node.terms)
