@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Data, Scaling
 from sumgp.errors import ConstraintError, DataError, worded
-from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SumLaw
+from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SplitLaw, SumLaw, split_law
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
 from sumgp.strategies import Conditioned, Linearized, Strategy, Unconstrained
@@ -56,7 +56,13 @@ def default_strategy(law: Law | None) -> Strategy:
     """Unconstrained without a law, Conditioned for linear ones, Linearized for all others."""
     if law is None:
         return Unconstrained()
-    return Conditioned() if isinstance(law, SumLaw) and law.is_linear else Linearized()
+    plain = isinstance(law, SumLaw) and law.is_linear and not law.derivatives
+    return Conditioned() if plain else Linearized()
+
+
+def eliminated(law: Law | None, strategy: Any) -> SplitLaw | None:
+    """The law split into rows that a prior over latent functions obeys and the rest; None where there are no such rows."""
+    return split_law(law) if strategy is None or isinstance(strategy, Linearized) else None
 
 
 def chosen_candidates(

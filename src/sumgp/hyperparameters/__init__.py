@@ -1,6 +1,7 @@
 """Searching, drawing and weighting hyperparameters."""
 
 from sumgp.hyperparameters.average import Integration, curvature, integrate
+from sumgp.hyperparameters.latent_starts import latent_starts
 from sumgp.hyperparameters.objective import Evidence, Objective
 from sumgp.hyperparameters.optimise import MapEstimate, maximise, starting_points
 from sumgp.hyperparameters.proposal import CURVATURE_FLOOR
@@ -16,6 +17,7 @@ __all__ = [
     "clustered_rows",
     "curvature",
     "integrate",
+    "latent_starts",
     "maximise",
     "row_spacing",
     "starting_points",

@@ -8,6 +8,7 @@ import numpy as np
 
 from sumgp.priors.multitask import MultitaskPrior
 from sumgp.priors.noise import NoiseModel
+from sumgp.priors.tasks import ReorderedTask
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,10 @@ def reordered(prior: MultitaskPrior, order: np.ndarray) -> Reordered:
 
     Terms of one output each are sorted as the outputs are.
     """
-    turned = [task.reordered(order) for task in prior.tasks]
+    if prior.latent is not None:
+        turned = [ReorderedTask(task, np.arange(task.n_parameters)) for task in prior.tasks]
+    else:
+        turned = [task.reordered(order) for task in prior.tasks]
     places = [-1 if t.task.speaks_of is None else t.task.speaks_of for t in turned]
     terms = sorted(range(len(turned)), key=places.__getitem__)
     index: list[np.ndarray] = []
@@ -49,6 +53,7 @@ def reordered(prior: MultitaskPrior, order: np.ndarray) -> Reordered:
         kernel_priors=tuple(prior.kernel_priors[r] for r in terms),
         tasks=tuple(turned[r].task for r in terms),
         noise=noise,
+        latent=None if prior.latent is None else prior.latent.reordered(order),
         law=None if prior.law is None else replace(prior.law, F=prior.law.F[:, order]),
     )
     return Reordered(result, np.concatenate(index).astype(int))

@@ -11,6 +11,7 @@ from sumgp.numerics import check_memory
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers.dense import DenseEvidence
 from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker, has_kronecker_form
+from sumgp.solvers.latent_evidence import LatentEvidence
 from sumgp.solvers.markov import LawRows, MarkovObjectiveEvidence
 
 KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions
@@ -57,9 +58,11 @@ def check_solver_memory(solver: object, prior: MultitaskPrior, x: np.ndarray, y:
 
 def choose_evidence(
     solver: object, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray
-) -> DenseEvidence | KroneckerEvidence:
+) -> DenseEvidence | KroneckerEvidence | LatentEvidence:
     """Evidence by the solver asked for; by itself Kronecker wherever it is exact and measured to be faster."""
     check_solver_memory(solver, prior, x, y)
+    if prior.latent is not None:
+        return LatentEvidence(prior, x, y)
     return KroneckerEvidence(prior, x, y) if takes_kronecker(solver, prior, y) else DenseEvidence(prior, x, y)
 
 

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from sumgp.laws import LatentMap
 from sumgp.numerics import pivoted_cholesky, solve_lower
-from sumgp.priors import KernelDerivatives, LatentMap, MultitaskPrior
+from sumgp.priors import KernelDerivatives, MultitaskPrior
 
 Order = tuple[int, ...]
 CARRIED = 1e-12  # of the prior variance of a derivative: so little is left open at points that pivots carry
@@ -93,7 +94,9 @@ def functional_term(kernel: Kernel, orders: Sequence[Order], weights: np.ndarray
     blocks = [[table.value(a, b) for b in orders] for a in orders]
     sizes = np.array([np.sqrt(float(np.mean(np.diagonal(blocks[a][a])))) for a in range(len(orders))])
     sizes = np.where(sizes > 0, sizes, 1.0)
-    full = np.block([[block / (s * t) for block, t in zip(row, sizes, strict=True)] for row, s in zip(blocks, sizes, strict=True)])
+    full = np.block(
+        [[block / (s * t) for block, t in zip(row, sizes, strict=True)] for row, s in zip(blocks, sizes, strict=True)]
+    )
     pivots, factor = pivoted_cholesky(full, CARRIED)
     which, where = pivots // len(points), pivots % len(points)
     grouped = np.argsort(which, kind="stable")
@@ -194,4 +197,6 @@ def latent_features(prior: MultitaskPrior, theta: np.ndarray, points: np.ndarray
         weights[range(T + U, C), range(Q), 0] = np.sqrt(prior.soft)
         terms.append(functional_term(hyper.kernels[0], [(0,) * points.shape[1]], weights, points))
     offset = np.concatenate([latent.offset, np.zeros(U + Q)])
-    return LatentFeatures(tuple(terms), latent, np.sqrt(prior.mean_variance), np.sqrt(prior.unknown), C, ConstantOffset(offset))
+    return LatentFeatures(
+        tuple(terms), latent, np.sqrt(prior.mean_variance), np.sqrt(prior.unknown), C, ConstantOffset(offset)
+    )

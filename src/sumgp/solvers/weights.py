@@ -16,6 +16,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.numerics import cholesky, pivoted_cholesky, solve_cholesky, solve_lower, symmetric_root
 from sumgp.priors import MultitaskPrior, nullspace_basis
+from sumgp.solvers.functionals import LatentFeatures, Opened, latent_features
 
 
 @dataclass(frozen=True)
@@ -90,14 +91,39 @@ class FeatureMap:
             total += term.left_over(x, phi)[:, None, None] * (term.B @ term.B.T)
         return total
 
+    def opened(self, x: np.ndarray, phis: list[np.ndarray]) -> tuple[Opened, ...]:
+        """Covariance of e between points."""
+        return tuple(
+            Opened(term.joint_left_over(x, phi), np.broadcast_to(term.B, (len(x), *term.B.shape)))
+            for term, phi in zip(self.terms, phis, strict=True)
+            if term.kernel is not None
+        )
+
+    def open_draws(self, x: np.ndarray, phis: list[np.ndarray], count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, C) draws of e."""
+        total = np.zeros((count, len(x), self.n_columns))
+        for term, phi in zip(self.terms, phis, strict=True):
+            if term.kernel is None:
+                continue
+            values, vectors = np.linalg.eigh(term.joint_left_over(x, phi))
+            spread = vectors * np.sqrt(np.maximum(values, 0.0))
+            total += spread @ generator.standard_normal((count, len(x), term.B.shape[1])) @ term.B.T
+        return total
+
+    def widened(self, factor: float) -> FeatureMap:
+        """The same features with standard deviations ``factor`` times as large."""
+        return replace(self, terms=tuple(replace(term, B=factor * term.B) for term in self.terms))
+
 
 def build_features(
     prior: MultitaskPrior, theta: np.ndarray, points: np.ndarray, totals: Callable[[np.ndarray], np.ndarray] | None = None
-) -> FeatureMap:
+) -> FeatureMap | LatentFeatures:
     """Feature map of the prior at theta that is exact at ``points`` (unit-free inputs).
 
     ``totals`` maps law inputs to the unit-free right sides of the prior's task law.
     """
+    if prior.latent is not None:
+        return latent_features(prior, theta, points)
     hyper = prior.unpack(theta)
     Sigma = hyper.Sigmas[0]
     conditioning = prior.conditioned(Sigma)
@@ -158,7 +184,7 @@ def _place(root: np.ndarray, soft: np.ndarray, T: int, U: int, Q: int) -> np.nda
 class WeightPosterior:
     """w | y ~ N(mean, root root^T), and with it f anywhere."""
 
-    features: FeatureMap
+    features: FeatureMap | LatentFeatures
     mean: np.ndarray  # (weights,)
     root: np.ndarray  # (weights, weights)
 
@@ -178,12 +204,16 @@ class WeightPosterior:
 
     def widened(self, factor: float) -> WeightPosterior:
         """The same means with all standard deviations ``factor`` times as large."""
-        terms = tuple(replace(term, B=factor * term.B) for term in self.features.terms)
-        return WeightPosterior(replace(self.features, terms=terms), self.mean / factor, self.root)
+        return WeightPosterior(self.features.widened(factor), self.mean / factor, self.root)
 
 
 def condition_on_data(
-    prior: MultitaskPrior, theta: np.ndarray, features: FeatureMap, x: np.ndarray, x_law: np.ndarray, y: np.ndarray
+    prior: MultitaskPrior,
+    theta: np.ndarray,
+    features: FeatureMap | LatentFeatures,
+    x: np.ndarray,
+    x_law: np.ndarray,
+    y: np.ndarray,
 ) -> WeightPosterior:
     """Weights given the measured entries of y (N, T): precision I + G^T R^-1 G."""
     G, _ = features.design(x)

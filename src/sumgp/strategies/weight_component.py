@@ -116,12 +116,7 @@ class Component:
         """All points together before projection, and the metric (n, C, C) of that."""
         mean, root, left, phis = self.posterior.at(x, x_law)
         n, C = mean.shape
-        terms = zip(self.posterior.features.terms, phis, strict=True)
-        open_ = tuple(
-            LeftOpen(term.joint_left_over(x, phi), np.broadcast_to(term.B, (n, *term.B.shape)))
-            for term, phi in terms
-            if term.kernel is not None
-        )
+        open_ = tuple(LeftOpen(*part) for part in self.posterior.features.opened(x, phis))
         local = root @ root.transpose(0, 2, 1) + left
         gain = np.zeros((n, C, 0))
         if self.conditioning is not None:
@@ -162,12 +157,7 @@ class Component:
         """Draws given the data alone, by way of the weights: a linear law in the task covariance holds to round-off."""
         mean, root, left, phis = self.posterior.at(x, x_law)
         draws = mean + np.einsum("ncw,kw->knc", root, generator.standard_normal((count, root.shape[2])))
-        for term, phi in zip(self.posterior.features.terms, phis, strict=True):
-            if term.kernel is None:
-                continue
-            values, vectors = np.linalg.eigh(term.joint_left_over(x, phi))
-            spread = vectors * np.sqrt(np.maximum(values, 0.0))
-            draws += spread @ generator.standard_normal((count, len(x), term.B.shape[1])) @ term.B.T
+        draws += self.posterior.features.open_draws(x, phis, count, generator)
         return draws, root @ root.transpose(0, 2, 1) + left
 
     def _law_update(self, x: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

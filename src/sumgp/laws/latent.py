@@ -7,12 +7,12 @@ derivative d^e occurs in its column of G, with marginalised coefficients: the co
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from sumgp.laws import Potential
+from sumgp.laws.elimination import Potential
 
 Order = tuple[int, ...]
 
@@ -41,6 +41,11 @@ class LatentMap:
     def monomials(self) -> tuple[tuple[int, Order], ...]:
         """(latent function, exponents) of each polynomial."""
         return tuple((k, order) for k in range(self.n_latent) for order in self.orders(k)[0])
+
+    def reordered(self, order: np.ndarray) -> LatentMap:
+        """The same functions for the outputs ``order`` (T,)."""
+        turned = replace(self.potential, coefficients=self.potential.coefficients[order])
+        return replace(self, potential=turned, offset=self.offset[order])
 
     def polynomials(self, x: np.ndarray, order: Order | None = None) -> np.ndarray:
         """(n, T, P) outputs that the polynomials make at x, differentiated by ``order``."""
