@@ -15,6 +15,7 @@ from sumgp.errors import DataError, worded
 from sumgp.laws import Law, project
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
+from sumgp.prediction.derivative import DerivativePosterior, derivative_columns, derivative_of
 from sumgp.prediction.drawn import DrawnMarginals
 from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
 from sumgp.prediction.joint import mixture_covariance
@@ -298,15 +299,21 @@ class Posterior:
 
     def _residual_of(self, outputs: np.ndarray, columns: np.ndarray) -> np.ndarray:
         assert self.law is not None
-        U, T = len(self.law.unknowns), self._n_outputs
         f = outputs
-        if U:
+        if self.law.derivatives:
+            f = np.concatenate([f, derivative_columns(self)], axis=1)
+        if self.law.unknowns:
             law = self.fitted.law
             if law is None:
                 return np.zeros((len(self.x), 0))
-            f = np.concatenate([outputs, law.shift[T : T + U] + law.scale[T : T + U] * columns[:, T : T + U]], axis=1)
+            own = law.law.unknown_columns
+            f = np.concatenate([f, law.shift[own] + law.scale[own] * columns[:, own]], axis=1)
         with np.errstate(all="ignore"):
             return np.where(self.law.active(self.x), self.law.residual(f, self.x), 0.0)
+
+    def derivative(self, output: str, by: str, order: int = 1) -> DerivativePosterior:
+        """Derivative of an output by an input: mean, std (n,), interval(level) and sample(n)."""
+        return derivative_of(self, output, by, order)
 
     def observed(self) -> Posterior:
         """The same for a new noisy measurement of each output."""

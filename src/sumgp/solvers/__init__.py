@@ -4,6 +4,7 @@ from sumgp.solvers.choice import Dense, Kronecker, Markov, check_solver_memory, 
 from sumgp.solvers.dense import DenseEvidence
 from sumgp.solvers.joint import JointEvidence
 from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker
+from sumgp.solvers.latent_evidence import LatentEvidence
 from sumgp.solvers.weights import WeightPosterior, build_features, condition_on_data
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "JointEvidence",
     "Kronecker",
     "KroneckerEvidence",
+    "LatentEvidence",
     "Markov",
     "WeightPosterior",
     "build_features",

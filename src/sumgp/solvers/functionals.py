@@ -22,6 +22,11 @@ Order = tuple[int, ...]
 CARRIED = 1e-12  # of the prior variance of a derivative: so little is left open at points that pivots carry
 
 
+def added(first: Order, second: Order) -> Order:
+    """Both derivatives one after the other."""
+    return tuple(a + b for a, b in zip(first, second, strict=True))
+
+
 class Opened(NamedTuple):
     """A part K_ij B_i B_j^T of the covariance between points i and j that pivots leave open."""
 
@@ -34,8 +39,9 @@ class FunctionalTerm:
     """Latent functions of one kernel and the columns made of their derivatives."""
 
     kernel: Kernel
-    orders: tuple[Order, ...]  # (A,)
+    orders: tuple[Order, ...]  # (A,) of the derivatives that columns are made of
     weights: np.ndarray  # (C, q, A)
+    pivot_orders: tuple[Order, ...]  # (A,)
     pivots: tuple[np.ndarray, ...]  # (A,) points (r_a, D) at which derivative a is a pivot
     factor: np.ndarray  # (r, r) lower Cholesky factor of the pivots, derivative by derivative after ``sorting``
     sorting: np.ndarray  # (r,) order in which the pivots were chosen
@@ -45,12 +51,16 @@ class FunctionalTerm:
         """(n, A, r) features of each derivative."""
         covariance = [
             np.stack([KernelDerivatives(self.kernel, p, x).value(a, b) for b in self.orders], axis=2) / size
-            for a, p, size in zip(self.orders, self.pivots, self.sizes, strict=True)
+            for a, p, size in zip(self.pivot_orders, self.pivots, self.sizes, strict=True)
             if len(p)
         ]
         stacked = np.concatenate(covariance)[self.sorting]  # (r, n, A)
         r, n, A = stacked.shape
         return solve_lower(self.factor, stacked.reshape(r, n * A)).reshape(r, n, A).transpose(1, 2, 0)
+
+    def differentiated(self, order: Order) -> FunctionalTerm:
+        """The derivatives of all columns, by the same weights."""
+        return replace(self, orders=tuple(added(own, order) for own in self.orders))
 
     def design(self, phi: np.ndarray) -> np.ndarray:
         """(n, C, weights)."""
@@ -60,9 +70,9 @@ class FunctionalTerm:
         """(n, C, C) covariance at each point that the pivots do not carry."""
         table = KernelDerivatives.paired(self.kernel, x, x)
         prior = np.array([[table.value(a, b) for b in self.orders] for a in self.orders]).transpose(2, 0, 1)
-        left = (prior - phi @ phi.transpose(0, 2, 1)) / np.outer(self.sizes, self.sizes)
-        values, vectors = np.linalg.eigh(left)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :] * self.sizes[:, None]
+        sizes = np.sqrt(np.maximum(np.einsum("naa->a", prior) / len(x), np.finfo(float).tiny))
+        values, vectors = np.linalg.eigh((prior - phi @ phi.transpose(0, 2, 1)) / np.outer(sizes, sizes))
+        root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :] * sizes[:, None]
         columns = _columns(self.weights, root)
         return columns @ columns.transpose(0, 2, 1)
 
@@ -71,14 +81,15 @@ class FunctionalTerm:
         n, A, r = phi.shape
         table = KernelDerivatives(self.kernel, x, x)
         prior = np.array([[table.value(a, b) for b in self.orders] for a in self.orders])  # (A, A, n, n)
-        scaled = phi.reshape(n * A, r) / np.tile(self.sizes, n)[:, None]
-        full = prior.transpose(2, 0, 3, 1).reshape(n * A, n * A) / np.outer(*2 * [np.tile(self.sizes, n)])
-        left = full - scaled @ scaled.T
+        sizes = np.sqrt(np.maximum(np.einsum("aaii->a", prior) / n, np.finfo(float).tiny))
+        flat = phi.reshape(n * A, r)
+        left = prior.transpose(2, 0, 3, 1).reshape(n * A, n * A) - flat @ flat.T
+        left /= np.outer(np.tile(sizes, n), np.tile(sizes, n))
         largest = float(np.max(np.diagonal(left)))
         if largest <= CARRIED:
             return np.zeros((n, self.weights.shape[0], 0))
         _, root = pivoted_cholesky(left, CARRIED / largest)
-        return _columns(self.weights, root.reshape(n, A, -1) * self.sizes[:, None])
+        return _columns(self.weights, root.reshape(n, A, -1) * sizes[:, None])
 
 
 def _columns(weights: np.ndarray, functionals: np.ndarray) -> np.ndarray:
@@ -104,6 +115,7 @@ def functional_term(kernel: Kernel, orders: Sequence[Order], weights: np.ndarray
         kernel,
         tuple(orders),
         weights,
+        tuple(orders),
         tuple(points[where[which == a]] for a in range(len(orders))),
         factor[pivots],
         np.argsort(grouped),
@@ -135,6 +147,7 @@ class LatentFeatures:
     unknown: np.ndarray  # (U,) standard deviations
     n_columns: int
     offset: ConstantOffset
+    order: tuple[int, ...] | None = None  # of the derivative of all outputs that is meant, None = the outputs
 
     def design(self, x: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         """G (n, C, weights) and the features of each term."""
@@ -143,7 +156,7 @@ class LatentFeatures:
         return np.concatenate([*parts, *self._constants(x)], axis=2), phis
 
     def _constants(self, x: np.ndarray) -> list[np.ndarray]:
-        polynomials = self.mean_sd * self.latent.polynomials(x)
+        polynomials = self.mean_sd * self.latent.polynomials(x, self.order)
         n, T, P = polynomials.shape
         U = len(self.unknown)
         result = np.zeros((n, self.n_columns, P + U))
@@ -171,6 +184,12 @@ class LatentFeatures:
             root = term.opened(x, phi)
             total += np.einsum("nce,ke->knc", root, generator.standard_normal((count, root.shape[2])))
         return total
+
+    def differentiated(self, order: Order, x_scale: np.ndarray) -> LatentFeatures:
+        """The derivatives of all outputs; constants have none."""
+        terms = tuple(term.differentiated(order) for term in self.terms)
+        offset = ConstantOffset(np.zeros_like(self.offset.value))
+        return replace(self, terms=terms, offset=offset, unknown=np.zeros_like(self.unknown), order=order)
 
     def widened(self, factor: float) -> LatentFeatures:
         """The same functions with standard deviations ``factor`` times as large."""

@@ -83,6 +83,10 @@ class Component:
         law = None if self.conditioning is None else self.conditioning.widened(factor)
         return replace(self, posterior=self.posterior.widened(factor), conditioning=law)
 
+    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> Component:
+        """The derivatives of all outputs by inputs, given data and law; single points are not moved onto the law."""
+        return replace(self, posterior=self.posterior.differentiated(order, x_scale), law=None)
+
     def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, C) and covariance (n, C, C) at each point, which do not depend on what other points are asked."""
         local = local_posteriors([self], x, x_law)[0]
@@ -104,12 +108,12 @@ class Component:
         """Each point on its own, given the data and the law elsewhere, before it is moved onto the law."""
         mean, root, left, _ = self.posterior.at(x, x_law)
         data_only = root @ root.transpose(0, 2, 1) + left
-        if self.law is None:
-            return Unprojected(mean, data_only)
         covariance = data_only
         if self.conditioning is not None:
             mean, gain = self._law_update(x, mean, root)
             covariance = data_only - gain @ gain.transpose(0, 2, 1)
+        if self.law is None:
+            return Unprojected(mean, covariance)
         return Unprojected(mean, covariance, self._metric(data_only, covariance), np.einsum("ncc->nc", data_only))
 
     def joint(self, x: np.ndarray, x_law: np.ndarray) -> tuple[JointGaussian, np.ndarray]:
@@ -148,8 +152,8 @@ class Component:
         values, vectors = np.linalg.eigh(whole.covariance())
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         draws = whole.mean.ravel() + generator.standard_normal((count, n * C)) @ root.T
-        assert self.law is not None
-        return projected_draws(self.law, draws.reshape(count, n, C), metric, x_law)
+        draws = draws.reshape(count, n, C)
+        return draws if self.law is None else projected_draws(self.law, draws, metric, x_law)
 
     def _weight_draws(
         self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator
