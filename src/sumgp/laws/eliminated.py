@@ -59,7 +59,7 @@ class SplitLaw:
 
 
 def split_law(law: Law | None) -> SplitLaw | None:
-    """The law split, None if no differential row can be eliminated."""
+    """The law split, None if no differential row can be eliminated, or others would mention derivatives still."""
     if law is None or not law.derivatives:
         return None
     homogeneous = [int(row) for row in np.flatnonzero(homogeneous_rows(law))]
@@ -67,10 +67,13 @@ def split_law(law: Law | None) -> SplitLaw | None:
     if potential is None or not _has_derivatives(law, eliminated):
         return None
     others = [row for row in range(law.n_rows) if row not in eliminated]
+    rest = law.rows(others) if others else None
+    if rest is not None and np.any(rest.involved()[_derivative_columns(rest)]):
+        return None
     operator = as_operator(law.rows(eliminated))
     constant = np.flatnonzero(~operator.exponents.any(axis=1))
     rows = operator.coefficients[:, :, constant].sum(axis=2)
-    return SplitLaw(potential, tuple(eliminated), _lean(law.rows(others)) if others else None, rows)
+    return SplitLaw(potential, tuple(eliminated), None if rest is None else _lean(rest), rows)
 
 
 def _eliminable(law: Law, rows: list[int]) -> tuple[list[int], Potential | None]:
@@ -97,12 +100,13 @@ def _has_derivatives(law: Law, rows: Sequence[int]) -> bool:
     return bool(np.any(operator.coefficients[:, :, operator.exponents.any(axis=1)]))
 
 
+def _derivative_columns(law: Law) -> slice:
+    return slice(len(law.outputs), len(law.outputs) + len(law.derivatives))
+
+
 def _lean(law: Law) -> Law:
-    """The law over outputs and unknown constants alone, where no derivative is mentioned."""
-    T, D = len(law.outputs), len(law.derivatives)
-    if np.any(law.involved()[T : T + D]):
-        return law
-    kept = np.array([*range(T), *range(T + D, law.n_columns)])
+    """A law that mentions no derivative over outputs and unknown constants alone."""
+    kept = np.delete(np.arange(law.n_columns), _derivative_columns(law))
     if isinstance(law, SumLaw):
         place = {int(column): i for i, column in enumerate(kept)}
         mentioned = [i for i, (column, _) in enumerate(law.columns) if column in place]
