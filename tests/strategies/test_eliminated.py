@@ -174,3 +174,12 @@ def test_models_are_stored(fitted, tmp_path):
     both = motion(["d(z, t) = v", "z**2/2 + v**2/2 = E"], constants={"E": 0.5}, kernel=RBF()).fit(t, y)
     both.save(tmp_path / "both.sumgp")
     assert np.array_equal(sumgp.load(tmp_path / "both.sumgp").predict(NEW), both.predict(NEW))
+
+
+def test_a_total_that_varies_leaves_the_other_rows_plain():
+    energy = {"E": lambda X: np.exp(-X[:, 0])}
+    split = split_law(FormulaConstraint(["d(z, t) = v", "z**2 + v**2 = E"], energy).bind(["z", "v"], ["t"]))
+    assert split is not None
+    assert split.eliminated == (0,)
+    assert split.rest is not None
+    assert split.rest.residual(np.array([[1.0, 2.0]]), np.array([[0.0]])) == pytest.approx(4.0)

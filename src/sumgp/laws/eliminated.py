@@ -114,6 +114,7 @@ def _lean(law: Law) -> Law:
         return replace(
             law,
             derivatives=(),
+            select=None,
             columns=tuple((place[law.columns[i][0]], law.columns[i][1]) for i in mentioned),
             coefficients=F[:, mentioned] if isinstance(F, np.ndarray) else lambda x: law.F(x)[:, :, mentioned],
         )
