@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic
 from sumgp.errors import DataError, worded
 from sumgp.paper_method import Transformed
 from sumgp.solvers import Dense, Kronecker, Markov
-from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
+from sumgp.strategies import Collocated, Conditioned, Linearized, Projected, Unconstrained
 
 KERNELS: Mapping[str, Callable[[], Any]] = {
     "rbf": RBF,
@@ -20,6 +20,7 @@ KERNELS: Mapping[str, Callable[[], Any]] = {
     "rational-quadratic": lambda: RationalQuadratic(alpha=2.0, alpha_bounds="fixed"),
 }
 STRATEGIES: Mapping[str, Callable[[], Any]] = {
+    "collocated": Collocated,
     "conditioned": Conditioned,
     "linearized": Linearized,
     "projected": Projected,

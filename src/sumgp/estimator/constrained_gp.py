@@ -37,6 +37,7 @@ from sumgp.estimator.preparation import (
     all_stationary,
     as_constraint,
     bound_law,
+    check_derivatives,
     checked_rank,
     chosen_candidates,
     default_strategy,
@@ -148,6 +149,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         if law is None and not isinstance(strategy, Unconstrained):
             name = type(strategy).__name__
             raise ConstraintError(f"strategy: {name}() needs a law, got constraint=None; give one or use Unconstrained()")
+        check_derivatives(strategy, law)
         if law is not None and not isinstance(strategy, Unconstrained):
             check_law(law, problem.data, problem.scaling)
         with threads_for(problem.y.size):

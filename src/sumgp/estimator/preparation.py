@@ -13,7 +13,7 @@ from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SumLaw
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
-from sumgp.strategies import Conditioned, Linearized, Strategy, Unconstrained
+from sumgp.strategies import Collocated, Conditioned, Linearized, Strategy, Unconstrained
 
 
 def bound_law(constraint: Constraint | Law | None, outputs: tuple[str, ...], inputs: tuple[str, ...]) -> Law | None:
@@ -52,10 +52,20 @@ def as_constraint(constraint: Any, constants: Mapping[str, Any] | None) -> Const
     )
 
 
+def check_derivatives(strategy: Strategy, law: Law | None) -> None:
+    """ConstraintError where a strategy cannot impose a law because of its derivatives."""
+    if law is not None and law.derivatives and not strategy.takes_derivatives and not isinstance(strategy, Unconstrained):
+        got = f"{type(strategy).__name__}() for {law.derivatives[0].name}"
+        remedy = "leave strategy=None to have it chosen"
+        raise ConstraintError(worded("strategy", "one that takes laws with derivatives", got, remedy))
+
+
 def default_strategy(law: Law | None) -> Strategy:
-    """Unconstrained without a law, Conditioned for linear ones, Linearized for all others."""
+    """Unconstrained without a law, Collocated with derivatives, Conditioned for linear laws, Linearized for all others."""
     if law is None:
         return Unconstrained()
+    if law.derivatives:
+        return Collocated()
     return Conditioned() if isinstance(law, SumLaw) and law.is_linear else Linearized()
 
 

@@ -52,9 +52,7 @@ def law_failure(posterior: Posterior, law: Law) -> str:
     residual, f, x = posterior.residual(), posterior.mean, posterior.x
     if residual.shape[1] != law.n_rows:
         return ""
-    if law.unknowns:
-        constants = posterior.constants()["mean"].to_numpy()
-        f = np.concatenate([f, np.broadcast_to(constants, (len(f), len(constants)))], axis=1)
+    f = np.concatenate([f, posterior.law_columns()], axis=1)
     with np.errstate(all="ignore"):
         slopes = np.abs(law.jacobian(f, x))[:, :, : posterior.mean.shape[1]] @ posterior.scaling.y_scale
         size = np.nan_to_num(law.magnitude(f, x)) + np.nan_to_num(slopes)

@@ -1,6 +1,7 @@
 """Searching, drawing and weighting hyperparameters."""
 
 from sumgp.hyperparameters.average import Integration, curvature, integrate
+from sumgp.hyperparameters.lengthscale import OneOutput, OutputFit, fit_output
 from sumgp.hyperparameters.objective import Evidence, Objective
 from sumgp.hyperparameters.optimise import MapEstimate, maximise, starting_points
 from sumgp.hyperparameters.proposal import CURVATURE_FLOOR
@@ -12,9 +13,12 @@ __all__ = [
     "Integration",
     "MapEstimate",
     "Objective",
+    "OneOutput",
+    "OutputFit",
     "Scan",
     "clustered_rows",
     "curvature",
+    "fit_output",
     "integrate",
     "maximise",
     "row_spacing",

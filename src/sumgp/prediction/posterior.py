@@ -15,8 +15,9 @@ from sumgp.errors import DataError, worded
 from sumgp.laws import Law, project
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
+from sumgp.prediction.constants import ConstantsPosterior, constants_posterior
 from sumgp.prediction.drawn import DrawnMarginals
-from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
+from sumgp.prediction.gaussian_mixture import GaussianMixture
 from sumgp.prediction.joint import mixture_covariance
 from sumgp.prediction.marginals import PointMarginals, followed, point_marginals
 from sumgp.prediction.point_draws import common_numbers, point_draws
@@ -118,10 +119,10 @@ class Posterior:
         law, centre = self.fitted.law, self._marginals.centre
         if law is None or len(self.fitted.weights) == 1:
             return centre
-        T, U = self._n_outputs, len(law.law.unknowns)
+        unknown = law.law.unknown_columns
         metric = self._marginals.covariance.copy()
-        metric[:, T : T + U, :] = 0.0
-        metric[:, :, T : T + U] = 0.0
+        metric[:, unknown, :] = 0.0
+        metric[:, :, unknown] = 0.0
         return project(law, centre, metric, self.x).points
 
     @property
@@ -272,39 +273,39 @@ class Posterior:
 
     def constants(self, level: float = 0.95) -> pd.DataFrame:
         """Estimated constants of the law: mean, sd, lower, upper, one row each (empty without unknowns)."""
-        import pandas as pd
+        return self._constants.table(level)
 
-        law = self.fitted.law
-        names = law.law.unknowns if law is not None else ()
-        T = self._n_outputs
-        rows = []
-        for i, name in enumerate(names):
-            shift, scale = law.shift[T + i], law.scale[T + i]  # type: ignore[union-attr]
-            parts = [c.marginals(self.scaling.inputs(self.x[:1]), self.x[:1]) for c in self.fitted.components]
-            m = np.array([p[0][0, T + i] for p in parts])[:, None, None]
-            s = np.sqrt(np.array([p[1][0, T + i, T + i] for p in parts]))[:, None, None]
-            w = self.fitted.weights
-            mean = float(np.sum(w * m[:, 0, 0]))
-            sd = float(np.sqrt(np.sum(w * (s[:, 0, 0] ** 2 + (m[:, 0, 0] - mean) ** 2))))
-            ends = [float(mixture_quantile(m, s, w, p)[0, 0]) for p in (0.5 - level / 2, 0.5 + level / 2)]
-            rows.append([name, shift + scale * mean, scale * sd, shift + scale * ends[0], shift + scale * ends[1]])
-        return pd.DataFrame(rows, columns=["constant", "mean", "sd", "lower", "upper"]).set_index("constant")
+    def constant_samples(self, n: int = 1000, random_state: int = 0) -> pd.DataFrame:
+        """(n, U) joint draws of the estimated constants, one column each."""
+        return self._constants.sample(n, random_state)
+
+    def constant_correlations(self) -> pd.DataFrame:
+        """(U, U) correlations of the estimated constants: near 1 or -1, only a combination of them is determined."""
+        return self._constants.correlations()
+
+    @cached_property
+    def _constants(self) -> ConstantsPosterior:
+        return constants_posterior(self.fitted, self.scaling.inputs(self.x[:1]), self.x[:1])
 
     def residual(self) -> np.ndarray:
         """(n, R) law residual of the mean, in the law's own units; zero columns without a law."""
         if self.law is None:
             return np.zeros((len(self.x), 0))
-        return self._residual_of(self.mean, self._centre)
+        return self._residual_of(self.mean)
 
-    def _residual_of(self, outputs: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def law_columns(self) -> np.ndarray:
+        """(n, C - T) means of the law's own columns: derivatives and constants; none where the fit has no law."""
+        law = self.fitted.law
+        if law is None or self.law is None:
+            return np.zeros((len(self.x), 0))
+        own = slice(self._n_outputs, self.law.n_columns)
+        return law.shift[own] + law.scale[own] * self._centre[:, own]
+
+    def _residual_of(self, outputs: np.ndarray) -> np.ndarray:
         assert self.law is not None
-        U, T = len(self.law.unknowns), self._n_outputs
-        f = outputs
-        if U:
-            law = self.fitted.law
-            if law is None:
-                return np.zeros((len(self.x), 0))
-            f = np.concatenate([outputs, law.shift[T : T + U] + law.scale[T : T + U] * columns[:, T : T + U]], axis=1)
+        f = np.concatenate([outputs, self.law_columns()], axis=1)
+        if f.shape[1] < self.law.n_columns:
+            return np.zeros((len(self.x), 0))
         with np.errstate(all="ignore"):
             return np.where(self.law.active(self.x), self.law.residual(f, self.x), 0.0)
 

@@ -4,15 +4,18 @@ from sumgp.solvers.choice import Dense, Kronecker, Markov, check_solver_memory, 
 from sumgp.solvers.dense import DenseEvidence
 from sumgp.solvers.joint import JointEvidence
 from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker
+from sumgp.solvers.value_basis import MEAN_VARIANCE, ValueBasis
 from sumgp.solvers.weights import WeightPosterior, build_features, condition_on_data
 
 __all__ = [
+    "MEAN_VARIANCE",
     "Dense",
     "DenseEvidence",
     "JointEvidence",
     "Kronecker",
     "KroneckerEvidence",
     "Markov",
+    "ValueBasis",
     "WeightPosterior",
     "build_features",
     "check_solver_memory",

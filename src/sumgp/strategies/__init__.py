@@ -1,6 +1,7 @@
 """Ways to impose a law, from ignoring it to conditioning on it."""
 
 from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
+from sumgp.strategies.collocated import Collocated
 from sumgp.strategies.conditioned import Conditioned
 from sumgp.strategies.contradiction import warn_if_contradicted, warn_if_repeats_contradict
 from sumgp.strategies.imposed_law import LawEngine, law_spacing
@@ -27,6 +28,7 @@ __all__ = [
     "LARGEST_INTEGRATED",
     "MANY_PARAMETERS",
     "Candidates",
+    "Collocated",
     "Component",
     "Conditioned",
     "FitProblem",

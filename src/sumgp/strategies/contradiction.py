@@ -21,7 +21,7 @@ def warn_if_contradicted(problem: FitProblem, law: Law, noise: np.ndarray) -> No
     ``noise`` (T,) are variances in the user's units; through a law's curvature they cause a residual of their own.
     """
     complete = problem.data.measured[:, law.involved()[: problem.n_outputs]].all(axis=1)
-    if law.unknowns or complete.sum() < FEWEST_ROWS:
+    if law.unknowns or law.derivatives or complete.sum() < FEWEST_ROWS:
         return
     typical = problem.scaling.restore(typical_rows(problem.data, problem.scaling))
     filled = np.where(problem.data.measured, problem.data.y, typical)[complete]

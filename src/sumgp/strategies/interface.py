@@ -44,9 +44,11 @@ class Fitted:
 
 
 class Strategy(ABC):
-    """A way to impose a law. ``takes_long_series``: it works on the state-space form too."""
+    """A way to impose a law. ``takes_long_series``: it works on the state-space form too; ``takes_derivatives``: on laws
+    with derivatives."""
 
     takes_long_series: ClassVar[bool] = True
+    takes_derivatives: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, problem: FitProblem) -> Fitted:

@@ -20,8 +20,8 @@ class FormulaConstraint(Constraint):
     ``formula``: text, or a list of texts; several laws in one text are separated by ``;`` or line ends. Known are
     + - * / ** ^ ( ) and |a|, sqrt exp log log10 log2 sin cos tan asin acos atan sinh cosh tanh abs, ``sum(p)`` and
     ``mean(p)`` for outputs p1 ... pk, ``norm(a, b)`` for the distance of points with coordinates a_x, a_y[, a_z],
-    ``d(z, t)`` and ``d(z, t, 2)`` for derivatives of outputs by inputs (also ``dz/dt``), the numbers pi and e, percentages (100% is 1), and signs such as ², ½, ·. Names with spaces or signs are quoted with
-    backticks.
+    ``d(z, t)`` and ``d(z, t, 2)`` for derivatives of outputs by inputs (also ``dz/dt``), the numbers pi and e, percentages
+    (100% is 1), and signs such as ², ½, ·. Names with spaces or signs are quoted with backticks.
 
     ``constants``: a number; "unknown" for a constant that is estimated; a function of X (n, D) giving (n,); or the name
     of a data column, which is then needed for predictions too.

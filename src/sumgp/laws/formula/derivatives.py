@@ -30,7 +30,7 @@ def read_derivatives(equations: Sequence[Equation], names: Names) -> tuple[list[
 
 def differentiating_inputs(node: Node) -> tuple[str, ...]:
     """Names after the first argument of d(...) in a syntax tree: they can only be inputs."""
-    own = ()
+    own: tuple[str, ...] = ()
     if isinstance(node, Call) and node.function in FUNCTIONS:
         own = tuple(argument.name for argument in node.arguments[1:] if isinstance(argument, Name))
     return own + tuple(name for child in children(node) for name in differentiating_inputs(child))
