@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -116,6 +117,15 @@ class _Quadratic:
         return value if np.isfinite(value) else np.inf
 
 
+class _Descent(NamedTuple):
+    """Weights (W,), the last factor (W, W), steps taken, and whether nothing worth it was left to gain."""
+
+    w: np.ndarray
+    factor: np.ndarray
+    steps: int
+    converged: bool
+
+
 def solve_collocation(
     problem: CollocationProblem,
     start: np.ndarray,
@@ -128,14 +138,13 @@ def solve_collocation(
     ``held``: stop at the rough accuracy that a start needs.
     """
     given = _given_data(problem, noise)
-    w, steps, converged = start, 0, True
-    factor = np.zeros((0, 0))
+    reached, steps = _Descent(start, np.zeros((0, 0)), 0, False), 0
     for level in levels:
         last = level == levels[-1] and not held
         sds = problem.law_sds(level)
-        w, factor, used, converged = _descend(problem, given, w, sds, ENOUGH if last else ROUGH)
-        steps += used
-    return CollocationSolution(w, factor, steps, "converged" if converged else "step limit")
+        reached = _descend(problem, given, reached.w, sds, ENOUGH if last else ROUGH)
+        steps += reached.steps
+    return CollocationSolution(reached.w, reached.factor, steps, "converged" if reached.converged else "step limit")
 
 
 def data_weights(problem: CollocationProblem, noise: Sequence[np.ndarray]) -> CollocationSolution:
@@ -158,8 +167,8 @@ def _given_data(problem: CollocationProblem, noise: Sequence[np.ndarray]) -> _Qu
 
 def _descend(
     problem: CollocationProblem, given: _Quadratic, w: np.ndarray, sds: np.ndarray, wanted: float
-) -> tuple[np.ndarray, np.ndarray, int, bool]:
-    """Gauss-Newton at one level: weights, the last factor, steps, and whether the decrease came below ``wanted``."""
+) -> _Descent:
+    """Gauss-Newton at one level, until the expected decrease of the merit is below ``wanted``."""
     most = LAST_STEPS if wanted == ENOUGH else INNER_STEPS
     g = problem.residual(w).ravel() / sds
     merit, decrease = given.merit(w, g), np.inf
@@ -170,7 +179,7 @@ def _descend(
         step = -solve_cholesky(factor, gradient)
         decrease, length = -float(gradient @ step), 1.0
         if decrease < wanted:
-            return w, factor, steps, True
+            return _Descent(w, factor, steps, True)
         while length > SHORTEST:
             there = w + length * step
             g_there = problem.residual(there).ravel() / sds
@@ -179,9 +188,9 @@ def _descend(
             length *= 0.5
         else:
             # Round-off hides what is left to gain.
-            return w, factor, steps, decrease < ROUGH
+            return _Descent(w, factor, steps, decrease < ROUGH)
         w, g, merit = there, g_there, given.merit(there, g_there)
-    return w, factor, most, False
+    return _Descent(w, factor, most, False)
 
 
 __all__ = ["LEVELS", "CollocationProblem", "CollocationSolution", "OutputWeights", "data_weights", "solve_collocation"]

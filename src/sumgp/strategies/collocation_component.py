@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from sumgp.laws import UnitFreeLaw, project
 from sumgp.solvers import ValueBasis
-from sumgp.strategies.point_posterior import Unprojected, local_posteriors, projected_draws
+from sumgp.strategies.point_posterior import projected_draws
 from sumgp.strategies.weight_component import moving_metric
 
 NEGLIGIBLE = 1e-10  # variance that the weights do not span, as a share of the prior's, below which draws leave it out
@@ -16,10 +17,19 @@ NEGLIGIBLE = 1e-10  # variance that the weights do not span, as a share of the p
 Orders = tuple[tuple[int, ...], ...]
 
 
+class _Free(NamedTuple):
+    """Mean (n, C) and covariance (n, C, C) of single points, and the metric (n, C, C) in which they are moved."""
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    metric: np.ndarray
+
+
 @dataclass(frozen=True)
 class CollocationComponent:
     """f | y, law at points, theta: a Gaussian over the weights of all outputs and the constants, unit-free.
 
+    The law at the points around leaves little to be moved at a predicted one, so that its curvature shapes no marginals.
     ``columns`` and ``orders`` tell which columns of the law belong to each output, and how often each is differentiated.
     """
 
@@ -60,7 +70,7 @@ class CollocationComponent:
         result[:, self._law.law.unknown_columns] = by[self._slices[-1]]
         return result
 
-    def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
+    def _before_projection(self, x: np.ndarray) -> _Free:
         """Each point given the data and the law at its own points, before it is moved onto the law."""
         features = self._features(x)
         mean = self._spanned(features, self.weights[:, None])[:, :, 0]
@@ -75,16 +85,17 @@ class CollocationComponent:
         soft = np.arange(first_soft, self.n_columns)
         covariance[:, soft, soft] = local[:, soft, soft] = self._law.soft_variances
         metric = moving_metric(local, covariance, True, self._law.law.unknown_columns)
-        return Unprojected(mean, covariance, metric, np.einsum("ncc->nc", covariance))
+        return _Free(mean, covariance, metric)
 
     def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, C) and covariance (n, C, C) at each point, which do not depend on what other points are asked."""
-        local = local_posteriors([self], x, x_law)[0]
-        return local.mean, local.covariance
+        free = self._before_projection(x)
+        moved = project(self._law, free.mean, free.metric, x_law)
+        return moved.points, moved.projectors @ free.covariance @ moved.projectors.transpose(0, 2, 1)
 
     def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
         """(nC, nC) covariance whose diagonal blocks are those of ``marginals``."""
-        free, features = self.unprojected(x, x_law), self._features(x)
+        free, features = self._before_projection(x), self._features(x)
         n, C = free.mean.shape
         root = self._spanned(features, self.root).reshape(n * C, -1)
         whole = (root @ root.T).reshape(n, C, n, C)
@@ -93,13 +104,12 @@ class CollocationComponent:
             left = basis.joint_left_over(x, orders, parts).reshape(n, q, n, q)
             whole[np.ix_(range(n), columns, range(n), columns)] += left
         whole[range(n), :, range(n), :] = free.covariance
-        assert free.metric is not None
         A = project(self._law, free.mean, free.metric, x_law).projectors
         return np.einsum("nab,nbmc,mdc->namd", A, whole, A, optimize=True).reshape(n * C, n * C)
 
     def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
         """(count, n, C) joint draws, each on the law."""
-        free, features = self.unprojected(x, x_law), self._features(x)
+        free, features = self._before_projection(x), self._features(x)
         w = self.weights[:, None] + self.root @ generator.standard_normal((self.root.shape[1], count))
         draws = np.ascontiguousarray(self._spanned(features, w).transpose(2, 0, 1))
         for basis, columns, orders, parts in zip(self.bases, self.columns, self.orders, features, strict=True):
@@ -113,7 +123,6 @@ class CollocationComponent:
             draws[:, :, columns] += more.reshape(count, len(x), len(columns))
         soft = slice(self._law.law.n_columns, self.n_columns)
         draws[:, :, soft] = generator.standard_normal(draws[:, :, soft].shape) * np.sqrt(self._law.soft_variances)
-        assert free.metric is not None
         return projected_draws(self._law, draws, free.metric, x_law)
 
 
