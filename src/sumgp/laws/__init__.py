@@ -10,7 +10,7 @@ from sumgp.laws.law import FunctionLaw, Law, SumLaw
 from sumgp.laws.linear import LinearConstraint
 from sumgp.laws.points import LawSetup, complete_scaling, linear_rows, set_up_law, typical_rows
 from sumgp.laws.projection import project
-from sumgp.laws.scaled import UnitFreeLaw
+from sumgp.laws.scaled import UnitFreeLaw, make_unit_free
 from sumgp.laws.sums import SumConstraint, Term
 from sumgp.laws.task_rows import RightSides, unit_free_rows
 
@@ -37,6 +37,7 @@ __all__ = [
     "explain_law",
     "independent_rows",
     "linear_rows",
+    "make_unit_free",
     "parse_constraint",
     "project",
     "set_up_law",
