@@ -139,10 +139,7 @@ def mocap_limbs(folder: Path) -> Iterator[Case]:
     frame = table(folder, "mocap_limbs")
     outputs = tuple(frame.columns[2:])
     joints = [outputs[k : k + 3] for k in range(0, 12, 3)]
-    laws = []
-    for k in range(3):
-        ends = ", ".join(f"{a} - {b}" for a, b in zip(joints[k], joints[k + 1], strict=True))
-        laws.append(f"norm({ends}) = L{k}")
+    laws = [f"norm({a}, {b}) = L{k}" for k, (a, b) in enumerate(("ab", "bc", "cd"))]
     for clip, rows in frame.groupby("clip", sort=True):
         truth, t = rows[list(outputs)].to_numpy(float), rows[["t"]].to_numpy(float)
         bones = np.diff(truth.reshape(-1, 4, 3), axis=1)
