@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -23,23 +23,28 @@ def summary(records: Iterable[dict[str, Any]]) -> pd.DataFrame:
     result = total[["mse", "coverage", "nlpd"]].div(total["values"], axis=0)
     result["rmse"] = np.sqrt(result.pop("mse"))
     result["cpu"] = frame.groupby(["set", "part", "method"])["cpu"].mean()
-    return result.unstack("method").swaplevel(axis=1).sort_index(axis=1).swaplevel(axis=1)
+    wide = cast(pd.DataFrame, result.unstack("method"))
+    return wide.swaplevel(axis=1).sort_index(axis=1).swaplevel(axis=1)
 
 
 def better_baseline(table: pd.DataFrame) -> pd.Series:
     """The smaller RMSE of the two baselines."""
-    return table["rmse"][list(BASELINES)].min(axis=1)
+    return cast(pd.DataFrame, table["rmse"])[list(BASELINES)].min(axis=1)
 
 
 def page(table: pd.DataFrame) -> str:
     """The table of docs/real-data.md in Markdown."""
     methods = [m for m in ("law", "no law", *BASELINES, "spline") if m in table["rmse"].columns]
-    lines = ["| set | part | " + " | ".join(f"{m}" for m in methods) + " | law / better baseline | coverage, law | NLPD, law | CPU s |"]
+    head = "law / better baseline | coverage, law | NLPD, law | CPU s |"
+    lines = [f"| set | part | {' | '.join(methods)} | {head}"]
     lines.append("|---|---|" + "---|" * (len(methods) + 4))
     ratio = table["rmse"]["law"] / better_baseline(table)
-    for (name, part), row in table.iterrows():
+    for key, row in table.iterrows():
+        name, part = cast(tuple[str, str], key)
         rmse = " | ".join(f"{row['rmse', m]:.3f}" for m in methods)
-        scores = f"{ratio[name, part]:.2f} | {row['coverage', 'law']:.2f} | {row['nlpd', 'law']:.2f} | {row['cpu', 'law']:.1f}"
+        scores = (
+            f"{ratio[name, part]:.2f} | {row['coverage', 'law']:.2f} | {row['nlpd', 'law']:.2f} | {row['cpu', 'law']:.1f}"
+        )
         lines.append(f"| {name} | {part} | {rmse} | {scores} |")
     geometric = float(np.exp(np.log(ratio).mean()))
     lines.append("")

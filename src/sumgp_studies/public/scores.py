@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from real_sets.case import Case
-from real_sets.methods import predicted
+from sumgp_studies.public.case import Case
+from sumgp_studies.public.methods import Predict
 
 
-def scored(case: Case, method: str) -> list[dict[str, Any]]:
+def scored(case: Case, fit: Callable[[Case], Predict]) -> list[dict[str, Any]]:
     """Mean square error in units of the case's scale, coverage, and negative log density of values in that unit."""
     start = time.process_time()
-    predict = predicted(case, method)
+    predict = fit(case)
     seconds = time.process_time() - start
     records = []
     for part in case.parts:
@@ -27,7 +28,6 @@ def scored(case: Case, method: str) -> list[dict[str, Any]]:
                 "set": case.set_name,
                 "case": case.label,
                 "part": part.name,
-                "method": method,
                 "rows": len(case.x),
                 "values": int(seen.sum()),
                 "mse": float(np.mean(error**2)),

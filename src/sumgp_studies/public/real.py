@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from real_sets.case import Case, Part, gap_and_random
+from sumgp_studies.public.case import Case, Part, gap_and_random
 
 MARS_MU = 2.959123037810780e-04
 MARS_ENERGY = -9.710461887661e-05
@@ -39,7 +39,7 @@ def empty(set_name: str, label: str, inputs: str, outputs: list[str], laws: tupl
 
 def with_cells(frame: pd.DataFrame, case: Case, missing: list[str]) -> Case:
     """A second task: the random rows are there for fitting but for the outputs ``missing``; whole gap rows stay out."""
-    gap, drawn = case.parts
+    drawn = case.parts[1]
     hidden = np.array([name in missing for name in case.outputs])
     x = np.vstack([case.x, drawn.x])
     y = np.vstack([case.y, np.where(hidden, np.nan, drawn.y)])
@@ -49,6 +49,7 @@ def with_cells(frame: pd.DataFrame, case: Case, missing: list[str]) -> Case:
 
 
 def electricity_mix(folder: Path) -> Iterator[Case]:
+    """Shares of sources, country by country."""
     frame = table(folder, "electricity_mix")
     for country, rows in frame.groupby("country", sort=True):
         outputs = [c for c in frame.columns[2:] if (rows[c] != 0).any()]
@@ -58,6 +59,7 @@ def electricity_mix(folder: Path) -> Iterator[Case]:
 
 
 def epidemic(folder: Path) -> Iterator[Case]:
+    """Every fourth third-day of the world's totals."""
     frame = table(folder, "epidemic")
     law = ("active + recovered + deaths = total",)
     for seed in (0, 1, 2):
@@ -67,6 +69,7 @@ def epidemic(folder: Path) -> Iterator[Case]:
 
 
 def foraminifera(folder: Path) -> Iterator[Case]:
+    """Shares of four species over depth."""
     frame = table(folder, "foraminifera")
     outputs = list(frame.columns[1:])
     for seed in range(6):
@@ -96,6 +99,7 @@ def gb_power(folder: Path) -> Iterator[Case]:
 
 
 def mars(folder: Path) -> Iterator[Case]:
+    """Position and velocity, with the energy law alone and with angular momentum."""
     frame = table(folder, "mars")
     t, outputs = frame["t"].to_numpy(float), list(frame.columns[1:])
     truth = frame[outputs].to_numpy(float)
@@ -119,6 +123,7 @@ def mars(folder: Path) -> Iterator[Case]:
 
 
 def meadow_energy(folder: Path) -> Iterator[Case]:
+    """A budget that closes only up to an imbalance."""
     frame = table(folder, "meadow_energy")
     day, outputs = frame["day"].to_numpy(float), ["Rn", "H", "LE", "G"]
     drawn = np.random.default_rng(0).random(len(frame)) < 0.3
@@ -136,10 +141,10 @@ def meadow_energy(folder: Path) -> Iterator[Case]:
 
 
 def mocap_limbs(folder: Path) -> Iterator[Case]:
+    """Four joints, three bones; one joint hidden for a while."""
     frame = table(folder, "mocap_limbs")
     outputs = tuple(frame.columns[2:])
-    joints = [outputs[k : k + 3] for k in range(0, 12, 3)]
-    laws = [f"norm({a}, {b}) = L{k}" for k, (a, b) in enumerate(("ab", "bc", "cd"))]
+    laws = [f"norm({a}, {b}) = L{k}" for k, (a, b) in enumerate((("a", "b"), ("b", "c"), ("c", "d")))]
     for clip, rows in frame.groupby("clip", sort=True):
         truth, t = rows[list(outputs)].to_numpy(float), rows[["t"]].to_numpy(float)
         bones = np.diff(truth.reshape(-1, 4, 3), axis=1)
@@ -151,13 +156,15 @@ def mocap_limbs(folder: Path) -> Iterator[Case]:
             y = truth[fit] + 0.25 * np.random.default_rng(seed).standard_normal(truth[fit].shape)
             y[hidden[fit], 3:6] = np.nan
             parts = tuple(
-                Part(name, t[chosen], truth[chosen]) for name, chosen in (("between", ~fit & ~hidden), ("gap", ~fit & hidden))
+                Part(name, t[chosen], truth[chosen])
+                for name, chosen in (("between", ~fit & ~hidden), ("gap", ~fit & hidden))
             )
             case = Case("mocap_limbs", f"{clip} {seed}", t[fit], y, ("t",), outputs, tuple(laws), parts, constants)
             yield replace(case, latent=True, sizes=np.ones(12), groups=(outputs,))
 
 
 def national_accounts(folder: Path) -> Iterator[Case]:
+    """Shares of spending, country by country; whole rows and single cells hidden."""
     frame = table(folder, "national_accounts")
     outputs = list(frame.columns[2:])
     for country, rows in frame.groupby("country", sort=True):
@@ -170,6 +177,7 @@ def national_accounts(folder: Path) -> Iterator[Case]:
 
 
 def soil_texture(folder: Path) -> Iterator[Case]:
+    """Sand, silt and clay at 400 places; a square of 500 km and 200 places are scored."""
     frame = table(folder, "soil_texture")
     x, y = frame[["x_km", "y_km"]].to_numpy(float), frame[["sand", "silt", "clay"]].to_numpy(float)
     gap = np.all(np.abs(x - SOIL_CENTRE) < 250, axis=1)
@@ -184,6 +192,7 @@ def soil_texture(folder: Path) -> Iterator[Case]:
 
 
 def tourism(folder: Path) -> Iterator[Case]:
+    """Thirty-six quarters with two sums."""
     frame = table(folder, "tourism")
     outputs = list(frame.columns[1:])
     laws = ("total = hol + vfr + bus + oth", "hol = " + " + ".join(outputs[5:]))

@@ -15,9 +15,9 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 import sumgp
-from real_sets.case import Case
 from sumgp.errors import SumGPWarning
 from sumgp.laws import FormulaConstraint, Law
+from sumgp_studies.public.case import Case
 
 PROJECTION_STEPS = 12
 SMOOTHINGS = 10.0 ** np.arange(-3.0, 4.0)  # of a thin-plate spline on inputs of range one and outputs of variance one
