@@ -8,8 +8,7 @@ from sumgp.lawsolve.collocation import (
     data_weights,
     solve_collocation,
 )
-from sumgp.lawsolve.follow import follow_law
-from sumgp.lawsolve.solve import ENOUGH, FULL, LawSolution, law_evidence, solve_law, solve_linear_law
+from sumgp.lawsolve.solve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
 
 __all__ = [
     "ENOUGH",

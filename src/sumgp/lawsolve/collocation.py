@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -56,7 +57,7 @@ class CollocationProblem:
     def slices(self) -> list[slice]:
         """Where the weights of each output stand, and last where the constants do."""
         ends = np.cumsum([0, *(output.size for output in self.outputs), len(self.unknown)])
-        return [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     @property
     def n_weights(self) -> int:
@@ -165,9 +166,7 @@ def _given_data(problem: CollocationProblem, noise: Sequence[np.ndarray]) -> _Qu
     return _Quadratic(H, b)
 
 
-def _descend(
-    problem: CollocationProblem, given: _Quadratic, w: np.ndarray, sds: np.ndarray, wanted: float
-) -> _Descent:
+def _descend(problem: CollocationProblem, given: _Quadratic, w: np.ndarray, sds: np.ndarray, wanted: float) -> _Descent:
     """Gauss-Newton at one level, until the expected decrease of the merit is below ``wanted``."""
     most = LAST_STEPS if wanted == ENOUGH else INNER_STEPS
     g = problem.residual(w).ravel() / sds

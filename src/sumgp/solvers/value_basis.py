@@ -73,7 +73,9 @@ class ValueBasis:
         result = np.empty((n, q, n, q))
         for i, first in enumerate(orders):
             for j, second in enumerate(orders):
-                result[:, i, :, j] = self.variance * kernels.value(first, second) - features[i][:, :-1] @ features[j][:, :-1].T
+                result[:, i, :, j] = (
+                    self.variance * kernels.value(first, second) - features[i][:, :-1] @ features[j][:, :-1].T
+                )
         return result.reshape(n * q, n * q)
 
 

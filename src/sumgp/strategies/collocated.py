@@ -19,8 +19,7 @@ from sumgp.solvers import ValueBasis
 from sumgp.strategies.collocation_component import CollocationComponent
 from sumgp.strategies.collocation_setting import Family, Setting, kernel_families, left_out_score
 from sumgp.strategies.gradient_matching import Start, common_lengthscales, match_gradients
-from sumgp.strategies.interface import Fitted, Strategy
-from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.problem import FitProblem, Fitted, Strategy
 
 # Lengthscales that are tried, as shares of the most probable ones given the data alone: a law asks for more detail than
 # sparse data show, and priors that are too smooth exclude the functions that obey it.
@@ -98,7 +97,7 @@ def check_supported(problem: FitProblem, law: Law) -> None:
         )
     if law.extra_columns:
         raise ConstraintError(
-            f"constants: a law with derivatives is imposed between the rows too, where {law.extra_columns[0]!r} is not known; "
+            f"constants: a law with derivatives is imposed between rows too, where {law.extra_columns[0]!r} is not known; "
             "give it as a function of the inputs"
         )
     if len(problem.data.x) > MOST_POINTS:
@@ -139,9 +138,7 @@ class _Path:
                 break
             last = self._tried(family, fits, j, last)
 
-    def _tried(
-        self, family: Family, fits: tuple[OutputFit | None, ...], j: int, last: Candidate | None
-    ) -> Candidate | None:
+    def _tried(self, family: Family, fits: tuple[OutputFit | None, ...], j: int, last: Candidate | None) -> Candidate | None:
         """The candidate of a share, warm-started from the last; None where it needs too many points or has no solution."""
         z = self._points(family, SHARES[j] * common_lengthscales(fits))
         if len(z) > MOST_POINTS:
@@ -176,13 +173,9 @@ class _Path:
                 noise, w, levels = score.noise, solution.w, LEVELS[-1:]
         values = problem.values(solution.w)[:, : len(fits)]
         total = score.log_density - 0.5 * (np.log(share) / LOG_SD) ** 2
-        return Candidate(
-            family, share, total, score.log_density, tuple(bases), problem, solution, noise, z, values
-        )
+        return Candidate(family, share, total, score.log_density, tuple(bases), problem, solution, noise, z, values)
 
-    def _variances(
-        self, family: Family, fits: tuple[OutputFit | None, ...], lengthscales: np.ndarray
-    ) -> np.ndarray:
+    def _variances(self, family: Family, fits: tuple[OutputFit | None, ...], lengthscales: np.ndarray) -> np.ndarray:
         """(T,) most probable variances of the outputs given their lengthscales."""
         found = np.maximum(np.var(self.start.values, axis=0), 1e-12)
         return np.array(
@@ -288,9 +281,7 @@ def _open_constants(law: Law, component: CollocationComponent) -> Iterator[str]:
                 "Measure where it matters, or give its value"
             )
         elif tied:
-            yield (
-                f"constants: only a combination of {name!r} and {tied[0]!r} is determined; give the value of one of them"
-            )
+            yield (f"constants: only a combination of {name!r} and {tied[0]!r} is determined; give the value of one of them")
 
 
 __all__ = ["Collocated"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from sumgp.laws import UnitFreeLaw, project
 from sumgp.solvers import ValueBasis
-from sumgp.strategies.point_posterior import projected_draws
-from sumgp.strategies.weight_component import moving_metric
+from sumgp.strategies.weight_component import moving_metric, projected_draws
 
 NEGLIGIBLE = 1e-10  # variance that the weights do not span, as a share of the prior's, below which draws leave it out
 
@@ -55,7 +55,7 @@ class CollocationComponent:
     def _slices(self) -> list[slice]:
         """Where the weights of each output stand, and last the constants."""
         ends = np.cumsum([0, *(basis.size for basis in self.bases), len(self._law.law.unknowns)])
-        return [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def _features(self, x: np.ndarray) -> list[list[np.ndarray]]:
         return [basis.at(x, orders) for basis, orders in zip(self.bases, self.orders, strict=True)]

@@ -133,9 +133,7 @@ class Setting:
 
     def fitted(self, family: Family) -> tuple[OutputFit | None, ...]:
         """Hyperparameters of each output on its own; None where it was never measured."""
-        return tuple(
-            None if self.never[t] else fit_output(self.one_output(t), family.at) for t in range(len(self.never))
-        )
+        return tuple(None if self.never[t] else fit_output(self.one_output(t), family.at) for t in range(len(self.never)))
 
     def noise_variances(self, noise: np.ndarray) -> list[np.ndarray]:
         """(k,) variances of each output's measurements from those of a row of factor one (T,)."""
@@ -149,7 +147,9 @@ class Setting:
         """One basis an output."""
         return [ValueBasis.over(family.at(float(a)), float(v), z) for a, v in zip(lengthscales, variances, strict=True)]
 
-    def collocation(self, law: UnitFreeLaw, bases: Sequence[ValueBasis], z: np.ndarray, unknown: np.ndarray) -> CollocationProblem:
+    def collocation(
+        self, law: UnitFreeLaw, bases: Sequence[ValueBasis], z: np.ndarray, unknown: np.ndarray
+    ) -> CollocationProblem:
         """The law at the points z, and the measurements."""
         outputs = []
         for t, basis in enumerate(bases):

@@ -78,7 +78,9 @@ def match_gradients(setting: Setting, family: Family, fits: tuple[OutputFit | No
     for first in STARTS if len(setting.law.unknowns) else STARTS[:1]:
         constants = np.full(len(setting.law.unknowns), first)
         w, constants, sizes = (_follow_law if setting.never.any() else _match)(matching, constants)
-        misfit = 0.5 * float(np.sum((matching.residual(w, constants) / sizes) ** 2)) + len(matching.z) * float(np.sum(np.log(sizes)))
+        misfit = 0.5 * float(np.sum((matching.residual(w, constants) / sizes) ** 2)) + len(matching.z) * float(
+            np.sum(np.log(sizes))
+        )
         if best is None or misfit < best[0]:
             best = misfit, w, constants, sizes
     assert best is not None

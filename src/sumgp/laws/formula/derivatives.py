@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sumgp.laws.columns import HIGHEST_ORDER, Derivative, derivative_name
-from sumgp.laws.formula.names import Names
-from sumgp.laws.formula.places import Place
-from sumgp.laws.formula.tree import Call, Equation, Name, Node, Number, Power, Product, Sum, children
+from sumgp.laws.formula.hints import Place
+from sumgp.laws.formula.tree import Call, Equation, Name, Names, Node, Number, Power, Product, Sum, children
 
 FUNCTIONS = ("d", "diff", "Derivative")
 _ABOVE = re.compile(r"d([2-9]?)(.+)")  # dz, d2z
