@@ -76,7 +76,8 @@ def test_which_rows_can_be_eliminated() -> None:
     law = parse_constraint(texts, ["z", "v"], ["t"], {"k": "unknown"})
     assert homogeneous_rows(law).tolist() == [True, False, False, True, False, False]
     chosen = law.rows([0, 3])
-    assert isinstance(chosen, SumLaw) and chosen.labels == (texts[0], texts[3])
+    assert isinstance(chosen, SumLaw)
+    assert chosen.labels == (texts[0], texts[3])
     f, x = np.random.default_rng(1).standard_normal((5, law.n_columns)), np.ones((5, 1))
     np.testing.assert_allclose(chosen.residual(f, x), law.residual(f, x)[:, [0, 3]])
     np.testing.assert_allclose(law.rows([1, 2]).jacobian(f, x), law.jacobian(f, x)[:, [1, 2]])

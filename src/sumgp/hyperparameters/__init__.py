@@ -2,9 +2,8 @@
 
 from sumgp.hyperparameters.average import Integration, curvature, integrate
 from sumgp.hyperparameters.latent_starts import latent_starts
-from sumgp.hyperparameters.objective import Evidence, Objective
-from sumgp.hyperparameters.optimise import MapEstimate, maximise, starting_points
-from sumgp.hyperparameters.proposal import CURVATURE_FLOOR
+from sumgp.hyperparameters.lengthscale import OneOutput, OutputFit, fit_output
+from sumgp.hyperparameters.optimise import CURVATURE_FLOOR, Evidence, MapEstimate, Objective, maximise, starting_points
 from sumgp.hyperparameters.scan import Scan, clustered_rows, row_spacing
 
 __all__ = [
@@ -13,9 +12,12 @@ __all__ = [
     "Integration",
     "MapEstimate",
     "Objective",
+    "OneOutput",
+    "OutputFit",
     "Scan",
     "clustered_rows",
     "curvature",
+    "fit_output",
     "integrate",
     "latent_starts",
     "maximise",

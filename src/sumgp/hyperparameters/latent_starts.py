@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
-from sumgp.hyperparameters.objective import Objective
+from sumgp.hyperparameters.optimise import Objective
 from sumgp.priors import KernelDerivatives, MultitaskPrior
 
 NOISES = (0.02, 0.1, 0.5)  # standard deviations in those of the outputs
@@ -64,11 +65,11 @@ def _at(objective: Objective, lengths: np.ndarray, shift: float) -> tuple[float,
     return min(tried, key=lambda pair: pair[0])
 
 
-def _amplitude(prior: MultitaskPrior, kernel: object, latent: int) -> float:
+def _amplitude(prior: MultitaskPrior, kernel: Kernel, latent: int) -> float:
     """Standard deviation of a latent function for which the outputs that it makes have one of about one, in the mean."""
     assert prior.latent is not None
     orders, W = prior.latent.orders(latent)
-    table = KernelDerivatives.paired(kernel, prior.latent.centre[None], prior.latent.centre[None])  # type: ignore[arg-type]
+    table = KernelDerivatives.paired(kernel, prior.latent.centre[None], prior.latent.centre[None])
     covariance = np.array([[table.value(a, b)[0] for b in orders] for a in orders])
     variances = np.einsum("ta,ab,tb->t", W, covariance, W)
     made = variances > 0

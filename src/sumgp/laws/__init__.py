@@ -2,22 +2,28 @@
 
 from sumgp.laws.columns import HIGHEST_ORDER, Derivative, varying_columns
 from sumgp.laws.combination import AllOf, combine
-from sumgp.laws.consistency import check_law, independent_rows
 from sumgp.laws.constraint import Constraint, Unknown
-from sumgp.laws.curvature import Bend, bend
 from sumgp.laws.eliminated import SplitLaw, split_law
 from sumgp.laws.elimination import Potential, find_potential
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint
 from sumgp.laws.functions import FunctionConstraint
+from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, make_unit_free, project
 from sumgp.laws.latent import LatentMap, latent_map
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
 from sumgp.laws.linear import LinearConstraint
 from sumgp.laws.operators import Operator, as_operator, homogeneous_rows
-from sumgp.laws.points import LawSetup, complete_scaling, linear_rows, set_up_law, typical_rows
-from sumgp.laws.projection import project
-from sumgp.laws.scaled import UnitFreeLaw
+from sumgp.laws.points import (
+    LawSetup,
+    RightSides,
+    check_law,
+    complete_scaling,
+    independent_rows,
+    linear_rows,
+    set_up_law,
+    typical_rows,
+    unit_free_rows,
+)
 from sumgp.laws.sums import SumConstraint, Term
-from sumgp.laws.task_rows import RightSides, unit_free_rows
 
 __all__ = [
     "HIGHEST_ORDER",
@@ -52,6 +58,7 @@ __all__ = [
     "independent_rows",
     "latent_map",
     "linear_rows",
+    "make_unit_free",
     "parse_constraint",
     "project",
     "set_up_law",

@@ -235,16 +235,14 @@ class SumLaw(Law):
             # Rows with constant coefficients keep them, whatever those of the others are.
             return self.select(list(chosen))
         kept, F, S = list(chosen), self.coefficients, self.total
-        constant = isinstance(F, np.ndarray)
+        total = S[kept] if isinstance(S, np.ndarray) else lambda x: self.S(x)[:, kept]
+        facts = self._facts_of(kept)
+        if not isinstance(F, np.ndarray):
+            return replace(self, coefficients=lambda x: self.F(x)[:, kept], total=total, **facts)
         # Terms of other rows would make these look less plain than they are.
-        terms = np.flatnonzero(np.any(F[kept] != 0, axis=0)) if constant else range(len(self.columns))  # type: ignore[index]
-        return replace(
-            self,
-            columns=tuple(self.columns[term] for term in terms),
-            coefficients=F[np.ix_(kept, terms)] if constant else lambda x: self.F(x)[:, kept],  # type: ignore[index]
-            total=S[kept] if isinstance(S, np.ndarray) else lambda x: self.S(x)[:, kept],
-            **self._facts_of(kept),
-        )
+        terms = np.flatnonzero(np.any(F[kept] != 0, axis=0))
+        columns = tuple(self.columns[term] for term in terms)
+        return replace(self, columns=columns, coefficients=F[kept][:, terms], total=total, **facts)
 
     def explain(self) -> str:
         kind = "linear" if self.is_linear else "sum of transformed outputs"
@@ -328,7 +326,7 @@ class FunctionLaw(Law):
             residual_function=lambda f, x: self.residual(f, x)[:, kept],
             jacobian_function=lambda f, x: self.jacobian(f, x)[:, kept],
             magnitude_function=lambda f, x: self.magnitude(f, x)[:, kept],
-            relax=None if self.relax is None else lambda scale: self.relaxed(scale).rows(kept),  # type: ignore[return-value]
+            relax=None if self.relax is None else lambda scale: self.relaxed(scale).rows(kept),  # type: ignore[arg-type,return-value]
             **self._facts_of(kept),
         )
 

@@ -1,14 +1,27 @@
 """Conditioning a Gaussian on a nonlinear law at many points at once."""
 
-from sumgp.lawsolve.follow import follow_law
-from sumgp.lawsolve.solve import ENOUGH, FULL, LawSolution, law_evidence, solve_law, solve_linear_law
+from sumgp.lawsolve.collocation import (
+    LEVELS,
+    CollocationProblem,
+    CollocationSolution,
+    OutputWeights,
+    data_weights,
+    solve_collocation,
+)
+from sumgp.lawsolve.solve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
 
 __all__ = [
     "ENOUGH",
     "FULL",
+    "LEVELS",
+    "CollocationProblem",
+    "CollocationSolution",
     "LawSolution",
+    "OutputWeights",
+    "data_weights",
     "follow_law",
     "law_evidence",
+    "solve_collocation",
     "solve_law",
     "solve_linear_law",
 ]

@@ -109,12 +109,26 @@ def _differenced(posterior: Posterior, order: tuple[int, ...]) -> np.ndarray:
     return posterior.mean
 
 
-def derivative_columns(posterior: Posterior) -> np.ndarray:
-    """(n, derivatives) means of the derivatives that the posterior's law mentions."""
-    law = posterior.law
-    assert law is not None
-    columns = [DerivativePosterior(posterior, d.output, d.orders).mean for d in law.derivatives]
-    return np.column_stack(columns) if columns else np.zeros((len(posterior.x), 0))
+def own_columns(posterior: Posterior, centre: np.ndarray) -> np.ndarray:
+    """(n, C - T) derivatives and constants that a posterior's law mentions; ``centre`` (n, C) unit-free means of the fit.
+
+    (n, 0) where the fit knows nothing of them.
+    """
+    law, imposed = posterior.law, posterior.fitted.law
+    nothing = np.zeros((len(posterior.x), 0))
+    if law is None or (imposed is None and law.unknowns):
+        return nothing
+    T = len(law.outputs)
+    if imposed is not None and imposed.law.n_columns == law.n_columns:
+        own = slice(T, law.n_columns)
+        return imposed.shift[own] + imposed.scale[own] * centre[:, own]
+    if not all(isinstance(component, Differentiable) for component in posterior.fitted.components):
+        return nothing
+    slopes = [DerivativePosterior(posterior, d.output, d.orders).mean[:, None] for d in law.derivatives]
+    if imposed is not None:
+        own = imposed.law.unknown_columns
+        slopes.append(imposed.shift[own] + imposed.scale[own] * centre[:, own])
+    return np.concatenate([nothing, *slopes], axis=1)
 
 
-__all__ = ["DerivativePosterior", "derivative_columns", "derivative_of"]
+__all__ = ["DerivativePosterior", "derivative_of", "own_columns"]

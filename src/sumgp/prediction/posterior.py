@@ -15,15 +15,21 @@ from sumgp.errors import DataError, worded
 from sumgp.laws import Law, project
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
-from sumgp.prediction.derivative import DerivativePosterior, derivative_columns, derivative_of
-from sumgp.prediction.drawn import DrawnMarginals
-from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
-from sumgp.prediction.joint import mixture_covariance
-from sumgp.prediction.marginals import PointMarginals, followed, point_marginals
-from sumgp.prediction.point_draws import common_numbers, point_draws
-from sumgp.prediction.skewed import SkewedMixture
+from sumgp.prediction.constants import ConstantsPosterior, constants_posterior
+from sumgp.prediction.derivative import DerivativePosterior, derivative_of, own_columns
+from sumgp.prediction.mixture import (
+    GaussianMixture,
+    PointMarginals,
+    Points,
+    SkewedMixture,
+    followed,
+    mixture_covariance,
+    mixture_draws,
+    point_marginals,
+    with_variances,
+)
+from sumgp.prediction.point_draws import DrawnMarginals, drawn_marginals
 from sumgp.prediction.tabulated import as_frame, as_multiindex_frame, as_xarray
-from sumgp.priors import canonical_order
 from sumgp.strategies import Fitted
 
 if TYPE_CHECKING:
@@ -119,10 +125,10 @@ class Posterior:
         law, centre = self.fitted.law, self._marginals.centre
         if law is None or len(self.fitted.weights) == 1:
             return centre
-        T, U = self._n_outputs, len(law.law.unknowns)
+        unknown = law.law.unknown_columns
         metric = self._marginals.covariance.copy()
-        metric[:, T : T + U, :] = 0.0
-        metric[:, :, T : T + U] = 0.0
+        metric[:, unknown, :] = 0.0
+        metric[:, :, unknown] = 0.0
         return project(law, centre, metric, self.x).points
 
     @property
@@ -201,37 +207,14 @@ class Posterior:
         if self.noisy:
             noise = self.fitted.weights @ np.stack([c.noise for c in self.fitted.components])
             total[np.diag_indices(n * T)] += np.tile(noise, n)
-        scale = np.tile(self.scaling.y_scale, n)
-        total *= scale
-        total *= scale[:, None]
-        # The law's curvature changes single points: where it narrows them their correlations stay; what it adds to their
-        # variances has no correlations we know of.
-        own, std = np.sqrt(np.maximum(np.diagonal(total), 0.0)), self.std.ravel()
-        narrower = np.divide(std, own, out=np.ones_like(own), where=own > std)
-        total *= narrower
-        total *= narrower[:, None]
-        total[np.diag_indices(n * T)] = std**2
-        return total
+        return with_variances(total, np.tile(self.scaling.y_scale, n), self.std.ravel())
 
     def sample(self, n: int = 1, random_state: int = 0) -> np.ndarray:
         """(n, points, T) joint draws; each obeys the law (with its own value of an unknown constant)."""
         self._check_joint("sample")
-        draws = self._draws(n, random_state)[:, :, : self._n_outputs]
-        return self.scaling.restore(draws)
-
-    def _draws(self, count: int, random_state: int) -> np.ndarray:
-        generator = np.random.default_rng(random_state)
-        owners = np.sort(generator.choice(len(self.fitted.weights), size=count, p=self.fitted.weights))
-        inputs = self.scaling.inputs(self.x)
-        parts = []
-        for owner in np.unique(owners):
-            component = self.fitted.components[owner]
-            draws = component.sample(inputs, self.x, int(np.sum(owners == owner)), generator)
-            if self.noisy:
-                T = self._n_outputs
-                draws[:, :, :T] += generator.standard_normal(draws[:, :, :T].shape) * np.sqrt(component.noise)
-            parts.append(draws)
-        return np.concatenate(parts)[generator.permutation(count)]
+        noisy = self._n_outputs if self.noisy else 0
+        draws = mixture_draws(self.fitted, Points(self.scaling.inputs(self.x), self.x), noisy, n, random_state)
+        return self.scaling.restore(draws[:, :, : self._n_outputs])
 
     def _drawn(self) -> Iterator[tuple[np.ndarray, DrawnMarginals]]:
         """Points where the law's curvature shapes the marginals, and these; of so many at a time that memory is bounded."""
@@ -248,20 +231,7 @@ class Posterior:
     @cached_property
     def _kept_draws(self) -> DrawnMarginals:
         """Of all strongly bent points."""
-        law, marginals = self.fitted.law, self._marginals
-        assert law is not None
-        rows = self.data.order
-        # Outputs that were never measured are told apart by their place in the law.
-        slopes = np.abs(law.jacobian(np.ones((1, law.n_columns)), self.data.x[rows][:1])).sum(axis=(0, 1))
-        measured = self.scaling.outputs(self.data.y[rows])
-        order = canonical_order(measured, self.data.output_names, slopes[: self._n_outputs])
-        rank = np.concatenate([np.argsort(order), np.arange(self._n_outputs, law.n_columns)])
-        numbers = common_numbers(self.fitted.weights, rank)
-        draws = point_draws(law, marginals.bent_parts, numbers, self.x[marginals.bent])[:, :, : self._n_outputs]
-        if self.noisy:
-            sds = np.sqrt([c.noise for c in self.fitted.components])[numbers.owners]
-            draws = draws + (numbers.noise[:, None] * sds)[:, None, :]
-        return DrawnMarginals(np.sort(draws, axis=0))
+        return drawn_marginals(self, self._marginals.bent_parts, self.x[self._marginals.bent])
 
     def _check_joint(self, what: str) -> None:
         size = len(self.x) * self._n_outputs
@@ -273,41 +243,35 @@ class Posterior:
 
     def constants(self, level: float = 0.95) -> pd.DataFrame:
         """Estimated constants of the law: mean, sd, lower, upper, one row each (empty without unknowns)."""
-        import pandas as pd
+        return self._constants.table(level)
 
-        law = self.fitted.law
-        names = law.law.unknowns if law is not None else ()
-        T = self._n_outputs
-        rows = []
-        for i, name in enumerate(names):
-            shift, scale = law.shift[T + i], law.scale[T + i]  # type: ignore[union-attr]
-            parts = [c.marginals(self.scaling.inputs(self.x[:1]), self.x[:1]) for c in self.fitted.components]
-            m = np.array([p[0][0, T + i] for p in parts])[:, None, None]
-            s = np.sqrt(np.array([p[1][0, T + i, T + i] for p in parts]))[:, None, None]
-            w = self.fitted.weights
-            mean = float(np.sum(w * m[:, 0, 0]))
-            sd = float(np.sqrt(np.sum(w * (s[:, 0, 0] ** 2 + (m[:, 0, 0] - mean) ** 2))))
-            ends = [float(mixture_quantile(m, s, w, p)[0, 0]) for p in (0.5 - level / 2, 0.5 + level / 2)]
-            rows.append([name, shift + scale * mean, scale * sd, shift + scale * ends[0], shift + scale * ends[1]])
-        return pd.DataFrame(rows, columns=["constant", "mean", "sd", "lower", "upper"]).set_index("constant")
+    def constant_samples(self, n: int = 1000, random_state: int = 0) -> pd.DataFrame:
+        """(n, U) joint draws of the estimated constants, one column each."""
+        return self._constants.sample(n, random_state)
+
+    def constant_correlations(self) -> pd.DataFrame:
+        """(U, U) correlations of the estimated constants: near 1 or -1, only a combination of them is determined."""
+        return self._constants.correlations()
+
+    @cached_property
+    def _constants(self) -> ConstantsPosterior:
+        return constants_posterior(self.fitted, self.scaling.inputs(self.x[:1]), self.x[:1])
 
     def residual(self) -> np.ndarray:
         """(n, R) law residual of the mean, in the law's own units; zero columns without a law."""
         if self.law is None:
             return np.zeros((len(self.x), 0))
-        return self._residual_of(self.mean, self._centre)
+        return self._residual_of(self.mean)
 
-    def _residual_of(self, outputs: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def law_columns(self) -> np.ndarray:
+        """(n, C - T) means of the law's own columns: derivatives and constants; none where the fit does not have them."""
+        return own_columns(self, self._centre)
+
+    def _residual_of(self, outputs: np.ndarray) -> np.ndarray:
         assert self.law is not None
-        f = outputs
-        if self.law.derivatives:
-            f = np.concatenate([f, derivative_columns(self)], axis=1)
-        if self.law.unknowns:
-            law = self.fitted.law
-            if law is None:
-                return np.zeros((len(self.x), 0))
-            own = law.law.unknown_columns
-            f = np.concatenate([f, law.shift[own] + law.scale[own] * columns[:, own]], axis=1)
+        f = np.concatenate([outputs, self.law_columns()], axis=1)
+        if f.shape[1] < self.law.n_columns:
+            return np.zeros((len(self.x), 0))
         with np.errstate(all="ignore"):
             return np.where(self.law.active(self.x), self.law.residual(f, self.x), 0.0)
 
@@ -345,6 +309,3 @@ class Posterior:
         from sumgp.prediction.plotting import plot_posterior
 
         return plot_posterior(self, level, ax, residual, labels)
-
-
-__all__ = ["Posterior"]

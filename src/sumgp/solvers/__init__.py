@@ -1,13 +1,23 @@
 """Regression with Gaussian noise: dense, Kronecker, and in weight space; time series in linear time are in ``markov``."""
 
-from sumgp.solvers.choice import Dense, Kronecker, Markov, check_solver_memory, choose_evidence, choose_series_evidence
-from sumgp.solvers.dense import DenseEvidence
+from sumgp.solvers.dense import (
+    Dense,
+    DenseEvidence,
+    Kronecker,
+    KroneckerEvidence,
+    Markov,
+    check_solver_memory,
+    choose_evidence,
+    choose_series_evidence,
+    fits_kronecker,
+)
 from sumgp.solvers.joint import JointEvidence
-from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker
 from sumgp.solvers.latent_evidence import LatentEvidence
+from sumgp.solvers.value_basis import MEAN_VARIANCE, ValueBasis
 from sumgp.solvers.weights import WeightPosterior, build_features, condition_on_data
 
 __all__ = [
+    "MEAN_VARIANCE",
     "Dense",
     "DenseEvidence",
     "JointEvidence",
@@ -15,6 +25,7 @@ __all__ = [
     "KroneckerEvidence",
     "LatentEvidence",
     "Markov",
+    "ValueBasis",
     "WeightPosterior",
     "build_features",
     "check_solver_memory",

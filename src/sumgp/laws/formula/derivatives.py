@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sumgp.laws.columns import HIGHEST_ORDER, Derivative, derivative_name
-from sumgp.laws.formula.names import Names
-from sumgp.laws.formula.places import Place
-from sumgp.laws.formula.tree import Call, Equation, Name, Node, Number, Power, Product, Sum, children
+from sumgp.laws.formula.hints import Place
+from sumgp.laws.formula.tree import Call, Equation, Name, Names, Node, Number, Power, Product, Sum, children
 
 FUNCTIONS = ("d", "diff", "Derivative")
 _ABOVE = re.compile(r"d([2-9]?)(.+)")  # dz, d2z
@@ -30,7 +29,7 @@ def read_derivatives(equations: Sequence[Equation], names: Names) -> tuple[list[
 
 def differentiating_inputs(node: Node) -> tuple[str, ...]:
     """Names after the first argument of d(...) in a syntax tree: they can only be inputs."""
-    own = ()
+    own: tuple[str, ...] = ()
     if isinstance(node, Call) and node.function in FUNCTIONS:
         own = tuple(argument.name for argument in node.arguments[1:] if isinstance(argument, Name))
     return own + tuple(name for child in children(node) for name in differentiating_inputs(child))
