@@ -116,3 +116,28 @@ def test_what_cannot_be_differentiated_is_refused():
     rough = sumgp.ConstrainedGP(None, outputs=["a", "b"], inputs=["t"], kernel=Matern(nu=0.5), uncertainty="plug-in")
     with pytest.raises(DataError, match="first derivatives"):
         _ = rough.fit(T_TRAIN, wave()).posterior(NEW).derivative("a", "t").mean
+
+
+@pytest.mark.parametrize("law", [None, "a + b = 1", "a + b = S"], ids=["no law", "linear law", "varying total"])
+def test_the_state_of_a_long_series_holds_the_slopes(law):
+    """State space against differences and against dense algebra with the same kernel and hyperparameters."""
+    constants = {"S": lambda X: 1.0 + 0.1 * np.sin(X[:, 0])} if law == "a + b = S" else None
+    settings = {"outputs": ["a", "b"], "inputs": ["t"], "kernel": Matern(nu=2.5), "constants": constants}
+    gp = sumgp.ConstrainedGP(law, solver=sumgp.Markov(), uncertainty="plug-in", **settings).fit(T_TRAIN, wave())
+    slope = gp.posterior(NEW).derivative("a", "t")
+    assert np.allclose(slope.mean, differences(gp, NEW)[:, 0], atol=1e-6)
+    component, h = gp.fitted_.components[0], 1e-3
+    x = gp.scaling_.inputs(np.array([[2.2 - h], [2.2 + h]]))
+    joint = component.joint_covariance(x, np.array([[2.2 - h], [2.2 + h]])).reshape(2, 2, 2, 2)[:, 0, :, 0]
+    variance = (joint[0, 0] + joint[1, 1] - 2.0 * joint[0, 1]) / (2.0 * h) ** 2 * gp.scaling_.y_scale[0] ** 2
+    assert gp.posterior(np.array([[2.2]])).derivative("a", "t").std[0] ** 2 == pytest.approx(variance, rel=1e-2)
+    draws = slope.sample(2000, random_state=1)
+    assert np.allclose(draws.std(axis=0), slope.std, rtol=5.0 / 63.0)
+    assert np.all(np.abs(draws.mean(axis=0) - slope.mean) < 5.0 / 44.0 * slope.std)
+
+
+def test_rough_states_are_refused():
+    settings = {"outputs": ["a", "b"], "inputs": ["t"], "kernel": Matern(nu=0.5), "solver": sumgp.Markov()}
+    gp = sumgp.ConstrainedGP(None, uncertainty="plug-in", **settings).fit(T_TRAIN, wave())
+    with pytest.raises(DataError, match="Matern"):
+        _ = gp.posterior(NEW).derivative("a", "t").mean
