@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadra
 
 from sumgp.data import Data, Dates, Scaling, is_frame, is_series, merged_groups, read_columns, read_inputs
 from sumgp.errors import ConstraintError, DataError, SumGPWarning, worded
-from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SumLaw
+from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SplitLaw, SumLaw, split_law
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
 from sumgp.solvers import Dense, Kronecker, Markov
@@ -214,12 +214,28 @@ def check_derivatives(strategy: Strategy, law: Law | None) -> None:
 
 
 def default_strategy(law: Law | None) -> Strategy:
-    """Unconstrained without a law, Collocated with derivatives, Conditioned for linear laws, Linearized for all others."""
+    """Unconstrained without a law, Conditioned for linear ones, Linearized for others.
+
+    With derivatives: Linearized where these can be eliminated, else Collocated.
+    """
     if law is None:
         return Unconstrained()
     if law.derivatives:
-        return Collocated()
+        return Collocated() if split_law(law) is None else Linearized()
     return Conditioned() if isinstance(law, SumLaw) and law.is_linear else Linearized()
+
+
+def check_dense(solver: Any) -> Any:
+    """The solver, or an error where it is none for outputs that are derivatives of latent functions."""
+    if solver is not None and not isinstance(solver, Dense):
+        got, remedy = f"{type(solver).__name__}()", "leave solver=None; for longer data fit pieces of them"
+        raise DataError(worded("solver", "Dense() for a law with derivatives", got, remedy))
+    return solver
+
+
+def eliminated(law: Law | None, strategy: Any) -> SplitLaw | None:
+    """The law split into rows that a prior over latent functions obeys and the rest; None where there are no such rows."""
+    return split_law(law) if strategy is None or isinstance(strategy, Linearized) else None
 
 
 def chosen_candidates(

@@ -3,9 +3,12 @@
 from sumgp.laws.columns import HIGHEST_ORDER, Derivative, varying_columns
 from sumgp.laws.combination import AllOf, combine
 from sumgp.laws.constraint import Constraint, Unknown
+from sumgp.laws.eliminated import SplitLaw, split_law
+from sumgp.laws.elimination import Potential, find_potential
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint
 from sumgp.laws.functions import FunctionConstraint
 from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, make_unit_free, project
+from sumgp.laws.latent import LatentMap, latent_map
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
 from sumgp.laws.linear import LinearConstraint
 from sumgp.laws.operators import Operator, as_operator, homogeneous_rows
@@ -31,11 +34,14 @@ __all__ = [
     "FormulaConstraint",
     "FunctionConstraint",
     "FunctionLaw",
+    "LatentMap",
     "Law",
     "LawSetup",
     "LinearConstraint",
     "Operator",
+    "Potential",
     "RightSides",
+    "SplitLaw",
     "SumConstraint",
     "SumLaw",
     "Term",
@@ -47,13 +53,16 @@ __all__ = [
     "combine",
     "complete_scaling",
     "explain_law",
+    "find_potential",
     "homogeneous_rows",
     "independent_rows",
+    "latent_map",
     "linear_rows",
     "make_unit_free",
     "parse_constraint",
     "project",
     "set_up_law",
+    "split_law",
     "typical_rows",
     "unit_free_rows",
     "varying_columns",

@@ -92,6 +92,7 @@ def _stacked_sums(laws: Sequence[SumLaw]) -> SumLaw:
         coefficients=stacked.coefficients(probe)[0] if constant_f else stacked.coefficients,
         total=stacked.total(probe)[0] if constant_s else stacked.total,
         notes=tuple(note for law in laws for note in (law.notes or ((),) * law.n_rows)),
+        select=None if constant_f and constant_s else _StackedFunctions(tuple(laws)).selected,
         **_shared(laws),
     )
 
@@ -216,7 +217,9 @@ def _widened(law: Law, derivatives: tuple[Derivative, ...], unknowns: tuple[str,
     wider = _Wider(law, derivatives, unknowns, extras)
     old = wider.columns
     if isinstance(law, SumLaw) and law.extra_columns == extras:
-        return replace(law, derivatives=derivatives, unknowns=unknowns, columns=tuple((old[c], t) for c, t in law.columns))
+        columns = tuple((old[c], t) for c, t in law.columns)
+        select = None if law.select is None else wider.selected
+        return replace(law, derivatives=derivatives, unknowns=unknowns, columns=columns, select=select)
     wheres = tuple(None if where is None else _Where(wider, where) for where in law.where)
     if isinstance(law, SumLaw):
         return replace(
@@ -225,6 +228,7 @@ def _widened(law: Law, derivatives: tuple[Derivative, ...], unknowns: tuple[str,
             unknowns=unknowns,
             extra_columns=extras,
             where=wheres,
+            select=None if law.select is None else wider.selected,
             columns=tuple((old[c], t) for c, t in law.columns),
             coefficients=law.coefficients if isinstance(law.coefficients, np.ndarray) else wider.coefficients,
             total=law.total if isinstance(law.total, np.ndarray) else wider.total,

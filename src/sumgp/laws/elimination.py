@@ -43,7 +43,7 @@ class Potential:
         return self.coefficients.shape[1]
 
     def scaled(self, y_scale: np.ndarray, x_scale: np.ndarray) -> Potential:
-        """The same for outputs divided by ``y_scale`` (T,) and inputs by ``x_scale`` (D,); the largest of a column is one."""
+        """The same for outputs divided by ``y_scale`` (T,) and inputs by ``x_scale`` (D,); of columns of size one."""
         sizes = np.prod(x_scale[None, :] ** self.exponents, axis=1)
         G = self.coefficients / (y_scale[:, None, None] * sizes)
         return Potential(self.exponents, G / np.abs(G).max(axis=(0, 2), keepdims=True))

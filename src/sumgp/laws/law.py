@@ -136,6 +136,7 @@ class SumLaw(Law):
     columns: tuple[tuple[int, Transform], ...]
     coefficients: np.ndarray | ArrayFunction
     total: np.ndarray | ArrayFunction
+    select: Callable[[Sequence[int]], Law] | None = field(default=None, compare=False)  # some of the rows, if more is known
 
     @property
     def is_linear(self) -> bool:
@@ -229,7 +230,10 @@ class SumLaw(Law):
             matrix[:, column] += self.coefficients[:, term]
         return matrix
 
-    def rows(self, chosen: Sequence[int]) -> SumLaw:
+    def rows(self, chosen: Sequence[int]) -> Law:
+        if self.select is not None:
+            # Rows with constant coefficients keep them, whatever those of the others are.
+            return self.select(list(chosen))
         kept, F, S = list(chosen), self.coefficients, self.total
         total = S[kept] if isinstance(S, np.ndarray) else lambda x: self.S(x)[:, kept]
         facts = self._facts_of(kept)

@@ -16,6 +16,7 @@ from sumgp.laws import Law, project
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
 from sumgp.prediction.constants import ConstantsPosterior, constants_posterior
+from sumgp.prediction.derivative import DerivativePosterior, derivative_of, own_columns
 from sumgp.prediction.mixture import (
     GaussianMixture,
     PointMarginals,
@@ -263,12 +264,8 @@ class Posterior:
         return self._residual_of(self.mean)
 
     def law_columns(self) -> np.ndarray:
-        """(n, C - T) means of the law's own columns: derivatives and constants; none where the fit has no law."""
-        law = self.fitted.law
-        if law is None or self.law is None:
-            return np.zeros((len(self.x), 0))
-        own = slice(self._n_outputs, self.law.n_columns)
-        return law.shift[own] + law.scale[own] * self._centre[:, own]
+        """(n, C - T) means of the law's own columns: derivatives and constants; none where the fit does not have them."""
+        return own_columns(self, self._centre)
 
     def _residual_of(self, outputs: np.ndarray) -> np.ndarray:
         assert self.law is not None
@@ -277,6 +274,10 @@ class Posterior:
             return np.zeros((len(self.x), 0))
         with np.errstate(all="ignore"):
             return np.where(self.law.active(self.x), self.law.residual(f, self.x), 0.0)
+
+    def derivative(self, output: str, by: str, order: int = 1) -> DerivativePosterior:
+        """Derivative of an output by an input: mean, std (n,), interval(level) and sample(n)."""
+        return derivative_of(self, output, by, order)
 
     def observed(self) -> Posterior:
         """The same for a new noisy measurement of each output."""

@@ -12,6 +12,7 @@ from sumgp.solvers.dense import (
     fits_kronecker,
 )
 from sumgp.solvers.joint import JointEvidence
+from sumgp.solvers.latent_evidence import LatentEvidence
 from sumgp.solvers.value_basis import MEAN_VARIANCE, ValueBasis
 from sumgp.solvers.weights import WeightPosterior, build_features, condition_on_data
 
@@ -22,6 +23,7 @@ __all__ = [
     "JointEvidence",
     "Kronecker",
     "KroneckerEvidence",
+    "LatentEvidence",
     "Markov",
     "ValueBasis",
     "WeightPosterior",

@@ -21,6 +21,7 @@ import numpy as np
 from sumgp.errors import DataError
 from sumgp.numerics import check_memory, cholesky, cholesky_inverse, solve_cholesky, solve_lower
 from sumgp.priors import KernelOnPoints, MultitaskPrior, SchurConditioning, nullspace_basis
+from sumgp.solvers.latent_evidence import LatentEvidence
 from sumgp.solvers.markov import LawRows, MarkovObjectiveEvidence
 
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -178,7 +179,7 @@ MOST_MISSING = 0.2  # share of the entries up to which the Kronecker form is mea
 
 def has_kronecker_form(prior: MultitaskPrior) -> bool:
     """True if the covariance of complete data has the Kronecker form: one term, one noise variance per output."""
-    rows_alike = prior.noise.known is None and prior.noise.row_factor is None
+    rows_alike = prior.noise.known is None and prior.noise.row_factor is None and prior.latent is None
     return len(prior.kernels) == 1 and rows_alike and not prior.noise.closed
 
 
@@ -319,9 +320,11 @@ def check_solver_memory(solver: object, prior: MultitaskPrior, x: np.ndarray, y:
 
 def choose_evidence(
     solver: object, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray
-) -> DenseEvidence | KroneckerEvidence:
+) -> DenseEvidence | KroneckerEvidence | LatentEvidence:
     """Evidence by the solver asked for; by itself Kronecker wherever it is exact and measured to be faster."""
     check_solver_memory(solver, prior, x, y)
+    if prior.latent is not None:
+        return LatentEvidence(prior, x, y)
     return KroneckerEvidence(prior, x, y) if takes_kronecker(solver, prior, y) else DenseEvidence(prior, x, y)
 
 

@@ -206,7 +206,8 @@ class Linearized(Strategy):
     draws: int = 24
 
     def fit(self, problem: FitProblem) -> Fitted:
-        assert problem.law is not None
+        if problem.law is None:
+            return _all_eliminated(problem, self.draws)
         if problem.uses_markov:
             return fit_time_series(problem, "law")
         spaced = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
@@ -237,7 +238,8 @@ class Linearized(Strategy):
             return engine.component(prior, theta, next(lengths))
 
         # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours.
-        weigh = None if taper_report["taper"] == 0.0 else score
+        # Under a prior that obeys a differential law the data alone say enough about them.
+        weigh = None if taper_report["taper"] == 0.0 or problem.split is not None else score
         # How much weight each branch has depends on many hyperparameters.
         many = any(found) and problem.uncertainty == "integrated"
         draws = self.draws * (DRAWS_FOR_BRANCHES if many else 1)
@@ -256,6 +258,9 @@ class Linearized(Strategy):
         self, problem: FitProblem, engine: LawEngine, fitted: Candidates, score: Any
     ) -> tuple[dict[float | None, float], dict[str, Any]]:
         """Weights of the tapers: belief times the density of each row given all others and the law."""
+        if problem.split is not None:
+            # A taper would take from the covariance between points what makes one output the derivative of another.
+            return {None: 1.0}, {"taper": None, "taper_reason": "derivatives tie neighbouring points together"}
         if not isinstance(self.taper, str):
             return {self.taper: 1.0}, {"taper": self.taper, "taper_reason": "as asked"}
         best = int(np.argmax(approximate_evidence(fitted, score)))
@@ -274,6 +279,15 @@ class Linearized(Strategy):
             "taper_weights": {str(t): w for t, w in weights.items()},
             "taper_reason": "density of left-out rows given the others and the law",
         }
+
+
+def _all_eliminated(problem: FitProblem, draws: int) -> Fitted:
+    """The posterior of a prior that obeys the whole law: nothing is left to impose."""
+    fitted = fit_candidates(problem, problem.priors("identity"))
+    components, weights, report = mix(
+        problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, draws
+    )
+    return Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report})
 
 
 def _in_turn(weights: dict[float | None, float]) -> Iterator[float | None]:

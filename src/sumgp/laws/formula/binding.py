@@ -65,6 +65,9 @@ def _sum_law(rows: Sequence[Row], variables: Variables, names: Names) -> SumLaw:
         for term in reading.terms:
             column = columns.index((variables.unknown.index(term.symbol), term.transform))
             coefficients[row][column] = term.coefficient
+    F = _array_or_function([c for row in coefficients for c in row], (len(rows), len(columns)), variables)
+    S = _array_or_function([reading.total for reading in readings], (len(rows),), variables)
+    constant = isinstance(F, np.ndarray) and isinstance(S, np.ndarray)
     return SumLaw(
         outputs=names.outputs,
         derivatives=tuple(names.derivatives.values()),
@@ -73,8 +76,9 @@ def _sum_law(rows: Sequence[Row], variables: Variables, names: Names) -> SumLaw:
         noise=np.zeros(len(rows)),
         extra_columns=variables.extra_columns,
         columns=tuple(columns),
-        coefficients=_array_or_function([c for row in coefficients for c in row], (len(rows), len(columns)), variables),
-        total=_array_or_function([reading.total for reading in readings], (len(rows),), variables),
+        coefficients=F,
+        total=S,
+        select=None if constant or len(rows) == 1 else lambda kept: _sum_law([rows[i] for i in kept], variables, names),
         notes=tuple(_sum_notes(reading, names) for reading in readings),
     )
 
