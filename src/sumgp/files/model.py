@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from sumgp.data import UNITS, Data, Dates, Scaling
 from sumgp.errors import ConstraintError, DataError, SumGPError, SumGPWarning
@@ -55,8 +55,7 @@ def save(model: ConstrainedGP, path: str | PathLike[str]) -> None:
 
 def model_bytes(model: ConstrainedGP) -> bytes:
     """The content of a model file."""
-    if not hasattr(model, "fitted_"):
-        raise NotFittedError("save: this ConstrainedGP is not fitted yet; call fit(X, Y) first")
+    check_is_fitted(model, "fitted_", msg="save: this %(name)s is not fitted yet; call fit(X, Y) first")
     law = model.law_
     writer = Writer(law)
     stored = law is not None and is_storable(model.constraint, model.constants)

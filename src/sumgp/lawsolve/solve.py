@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sumgp.errors import Status
 from sumgp.laws import UnitFreeLaw
 from sumgp.numerics import cholesky, pivoted_cholesky, solve_cholesky
 
@@ -109,12 +110,10 @@ def solve_law(
     J, w, factor = last
     misfit = float(np.sum(q * (f - m)))
     left = np.abs(law.residual(f, x)).ravel() / (levels[-1] * sizes)
-    status = "converged"
-    if steps >= most:
-        status = "step limit"
+    status: str = Status.STEP_LIMIT if steps >= most else Status.CONVERGED
     if not np.all(np.isfinite(f)) or float(np.max(left, initial=0.0)) > 100.0:
         worst = int(np.argmax(np.where(np.isfinite(left), left, np.inf))) // law.n_rows
-        status = f"law infeasible near x = {np.array2string(x[worst], precision=4)}"
+        status = Status.LAW_INFEASIBLE.at(f"near x = {np.array2string(x[worst], precision=4)}")
     return LawSolution(f, J, w, factor, variances, status, steps, misfit)
 
 
@@ -139,10 +138,10 @@ def solve_linear_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarr
     w = solve_cholesky(factor, -law.residual(m, x).ravel())
     f = m + (PJ @ w).reshape(n, C)
     left = np.abs(law.residual(f, x)).ravel() / np.where(size > 0, size, np.inf)
-    status = "converged"
+    status: str = Status.CONVERGED
     if float(np.max(left, initial=0.0)) > 0.1:
         worst = int(np.argmax(left)) // law.n_rows
-        status = f"prior does not fit the law near x = {np.array2string(x[worst], precision=4)}"
+        status = Status.PRIOR_MISFIT.at(f"near x = {np.array2string(x[worst], precision=4)}")
     misfit = float(w @ A @ w)
     return LawSolution(f, J, w, factor, variances, status, 1, misfit)
 

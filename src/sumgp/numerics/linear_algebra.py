@@ -270,7 +270,7 @@ def kronecker_bytes(n_points: int, n_outputs: int, n_measured: int) -> float:
 def available_bytes() -> float:
     """Memory that can still be had without swapping, within a container's limit; infinite where no system tells."""
     found = [_meminfo(), _container_limit()]
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):
         found.append(float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE"))
     return min(found)
 

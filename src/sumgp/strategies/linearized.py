@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sumgp.errors import NumericalError, SumGPWarning
+from sumgp.errors import NumericalError, Status, SumGPWarning
 from sumgp.laws import LawSetup, set_up_law
 from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
 from sumgp.priors import MultitaskPrior, local_lengthscales
@@ -154,7 +154,7 @@ class LawEngine:
             solve_law(self.setup.law, self.setup.x_law, state.mean, covariance, start, tolerance=tolerance)
             for start in starts
         ]
-        met = [s for s in solutions if not s.status.startswith("law infeasible")] or solutions
+        met = [s for s in solutions if Status.of(s.status) is not Status.LAW_INFEASIBLE] or solutions
         least = min(s.misfit for s in met)
         # Branches that are mirror images fit equally well: the first of them, whatever round-off says.
         return next(s for s in met if s.misfit <= least + SAME_MISFIT * (1.0 + abs(least)))
@@ -244,9 +244,9 @@ class Linearized(Strategy):
         undecided = any(found) and not all(found)
         components, weights, report = mix(problem, fitted, build, weigh, draws, undecided)
         report |= taper_report | _law_report(components, weights) | {"law_starts": 1 + len(engine.branches)}
-        if report["status"] != "converged":
+        if report["status"] != Status.CONVERGED:
             warnings.warn(
-                f"the law was imposed with status: {report['status']}; {_remedy(report['status'])}",
+                f"the law was imposed with status: {report['status']}; {Status.of(report['status']).remedy}",
                 SumGPWarning,
                 stacklevel=2,
             )
@@ -289,14 +289,8 @@ def _law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[
         (w, c.conditioning.solution) for w, c in zip(weights, components, strict=True) if c.conditioning is not None
     ]
     if not solutions:
-        return {"status": "converged", "law_steps": 0}
-    bad = [(w, s) for w, s in solutions if s.status != "converged"]
+        return {"status": Status.CONVERGED, "law_steps": 0}
+    bad = [(w, s) for w, s in solutions if s.status != Status.CONVERGED]
     share = sum(w for w, _ in bad)
-    status = "converged" if share < 0.2 else max(bad, key=lambda pair: pair[0])[1].status
+    status = Status.CONVERGED if share < 0.2 else max(bad, key=lambda pair: pair[0])[1].status
     return {"status": status, "law_steps": int(np.mean([s.steps for _, s in solutions])), "unconverged_weight": float(share)}
-
-
-def _remedy(status: str) -> str:
-    if status.startswith("law infeasible"):
-        return "check the law and its constants there, or allow an error with noise= on the law"
-    return "check the law against the data (fit_report_), or use strategy=Projected()"

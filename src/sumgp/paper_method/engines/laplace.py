@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
-from sumgp.errors import NumericalError, SumGPWarning
+from sumgp.errors import NumericalError, Status, SumGPWarning
 from sumgp.paper_method.engines.moments import MomentMatched
 from sumgp.paper_method.engines.sites import (
     Engine,
@@ -68,19 +68,19 @@ class Laplace(Engine):
             moved = _line_search(m, K, likelihood, here, direction, gain)
             # Very precise observations leave more round-off than the last gains: nothing better can be seen.
             if moved is here:
-                return here.alpha, step, "converged"
+                return here.alpha, step, Status.CONVERGED
             here = moved
             alpha = here.alpha
             # Newton's steps square the error, so a small gain that does not shrink any more is round-off.
             if gain <= self.tolerance or (gain < 1e-10 and gain > 0.5 * before):
-                return alpha, step, "converged"
+                return alpha, step, Status.CONVERGED
         warnings.warn(
             f"Laplace: the mode was not reached in {self.max_steps} steps (a further step promises a gain of {gain:.1e} in "
             "log density); raise max_steps",
             SumGPWarning,
             stacklevel=3,
         )
-        return alpha, self.max_steps, "step limit"
+        return alpha, self.max_steps, Status.STEP_LIMIT
 
     def _at_mode(
         self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, alpha: np.ndarray, n_steps: int, status: str

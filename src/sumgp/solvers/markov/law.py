@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sumgp.errors import NumericalError
+from sumgp.errors import NumericalError, Status
 from sumgp.solvers.markov.chain import Chain, residuals
 from sumgp.solvers.markov.posterior import MarkovPosterior, MarkovPrior, posterior, refactorise, smooth
 from sumgp.solvers.markov.state_space import StateSpace, TimeSeries, with_rows
@@ -191,7 +191,8 @@ def law_smooth(
     """
     free, point = _without_law(prior, series)
     sd = np.sqrt(np.maximum(np.einsum("itt->it", free.covariance), SMALLEST**2 * _prior_covariance(prior).diagonal()))
-    search, steps, status = None, 0, "step limit"
+    search, steps = None, 0
+    status: str = Status.STEP_LIMIT
     for level in levels:
         final = level == levels[-1]
         trial = _Search(free, law, _variance(level, law.slopes(point.f), free, reference))
@@ -201,7 +202,7 @@ def law_smooth(
         except NumericalError:
             if search is None:
                 raise
-            status = f"round-off at law variance {level:g}"
+            status = Status.ROUND_OFF.at(f"at law variance {level:g}")
             break
         search, steps = trial, steps + used
     assert search is not None
@@ -210,7 +211,7 @@ def law_smooth(
     violation = law.values(projected)
     unmet = np.abs(violation) > UNMET * np.sqrt(_variance(1.0, law.slopes(projected), free, reference))
     if unmet.any():
-        status = f"law not met near t = {series.times[np.argmax(unmet.any(axis=1))]:.6g}"
+        status = Status.LAW_NOT_MET.at(f"near t = {series.times[np.argmax(unmet.any(axis=1))]:.6g}")
     return LawSmooth(projected[series.place], last.covariance, last, status, steps, violation[series.place])
 
 
@@ -221,7 +222,7 @@ def _without_law(prior: MarkovPrior, series: TimeSeries) -> tuple[_Free, _Point]
     return free, _point(solved)
 
 
-def _descend(search: _Search, point: _Point, sd: np.ndarray, limit: float, allowed: int) -> tuple[_Point, int, str]:
+def _descend(search: _Search, point: _Point, sd: np.ndarray, limit: float, allowed: int) -> tuple[_Point, int, Status]:
     """Steps at one law variance until one is below ``limit`` sds: the last point, the number of steps and the status.
 
     Near the end the merit is round-off of very large numbers; there a step is taken if it is at most half the last, and
@@ -233,12 +234,12 @@ def _descend(search: _Search, point: _Point, sd: np.ndarray, limit: float, allow
         change = _change(iterate, aim, sd)
         moved = aim if change <= 0.5 * before else _line_search(search, iterate, aim)
         if moved is None:
-            return iterate.point, step, "converged" if change <= max(limit, SETTLED) else "stalled"
+            return iterate.point, step, Status.CONVERGED if change <= max(limit, SETTLED) else Status.STALLED
         before = _change(iterate, moved, sd)
         iterate = moved
         if before <= limit:
-            return iterate.point, step, "converged"
-    return iterate.point, allowed, "step limit"
+            return iterate.point, step, Status.CONVERGED
+    return iterate.point, allowed, Status.STEP_LIMIT
 
 
 def _change(first: _Iterate, second: _Iterate, sd: np.ndarray) -> float:
