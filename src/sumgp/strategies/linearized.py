@@ -102,7 +102,7 @@ class LawEngine:
         followed = follow_law(setup.law, setup.x_law, state.mean, P, self.law_sd**2)
         try:
             plain, _ = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd)
-            better, f = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd, [followed], from_mean=False)
+            better, f = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd, [followed])
         except NumericalError:
             return False
         if better <= plain + ANOTHER_BRANCH:
@@ -114,10 +114,10 @@ class LawEngine:
         """Log evidence of the law at its points, given the data."""
         state = self.state(prior, theta)
         given = (self.setup.law, self.setup.x_law, state.mean, state.covariance(None, self.setup.x), self.law_sd)
-        value, f = law_evidence(*given, self.branches)
+        value, f = law_evidence(*given, [None, *self.branches])
         if self._highest is not None and value < self._highest[0] - ASTRAY:
             # Seen from the mean the law may be met far from where neighbouring hyperparameters meet it.
-            value, f = max((value, f), law_evidence(*given, [self._highest[1]], from_mean=False), key=lambda pair: pair[0])
+            value, f = max((value, f), law_evidence(*given, [self._highest[1]]), key=lambda pair: pair[0])
         if self._highest is None or value > self._highest[0]:
             self._highest = (value, f)
         self._solved[theta.tobytes()] = (state, f)
@@ -154,7 +154,7 @@ class LawEngine:
             solve_law(self.setup.law, self.setup.x_law, state.mean, covariance, start, tolerance=tolerance)
             for start in starts
         ]
-        met = [s for s in solutions if Status.of(s.status) is not Status.LAW_INFEASIBLE] or solutions
+        met = [s for s in solutions if s.met] or solutions
         least = min(s.misfit for s in met)
         # Branches that are mirror images fit equally well: the first of them, whatever round-off says.
         return next(s for s in met if s.misfit <= least + SAME_MISFIT * (1.0 + abs(least)))

@@ -174,7 +174,7 @@ def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
     if mode in ("law", "joint"):
         assert setup is not None
         rows = series.first
-        law = PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[rows])
+        law = PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[rows], setup.law.is_linear)
         solved = law_smooth(states, series, law)
         last, status, steps = solved.linearised, solved.status, solved.steps
         if status != Status.CONVERGED:
