@@ -4,7 +4,7 @@ from sumgp.laws.combination import AllOf, combine
 from sumgp.laws.constraint import Constraint, Unknown
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint
 from sumgp.laws.functions import FunctionConstraint
-from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, project
+from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, make_unit_free, project
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
 from sumgp.laws.linear import LinearConstraint
 from sumgp.laws.points import (
@@ -43,6 +43,7 @@ __all__ = [
     "explain_law",
     "independent_rows",
     "linear_rows",
+    "make_unit_free",
     "parse_constraint",
     "project",
     "set_up_law",
