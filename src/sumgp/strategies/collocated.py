@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from sumgp.errors import ConstraintError, DataError, NumericalError, SumGPWarning, worded
+from sumgp.errors import ConstraintError, DataError, NumericalError, Status, SumGPWarning, worded
 from sumgp.hyperparameters import OutputFit, fit_output
 from sumgp.laws import Law
 from sumgp.lawsolve import LEVELS, CollocationProblem, CollocationSolution, solve_collocation
@@ -82,7 +82,7 @@ class Collocated(Strategy):
         candidates, weights = _weighed(path.found, problem.uncertainty == "plug-in")
         components = tuple(_component(setting, candidate) for candidate in candidates)
         report = _report(path, candidates, weights, problem) | _constants_report(path, components, weights)
-        if report["status"] != "converged":
+        if report["status"] != Status.CONVERGED:
             warnings.warn(f"the law was imposed with status: {report['status']}", SumGPWarning, stacklevel=2)
         return Fitted(components, weights, components[0].law, report)
 
@@ -223,16 +223,18 @@ def _component(setting: Setting, candidate: Candidate) -> CollocationComponent:
     root = solve_lower(factor, np.eye(len(factor)), transposed=True)
     known = setting.problem.noise.known
     noise = candidate.noise if known is None else known.mean(axis=0)
+    lengths = [basis.kernel.length_scale for basis in candidate.bases]
+    theta = np.log(np.concatenate([lengths, [basis.variance for basis in candidate.bases], noise]))
     law, w = candidate.problem.law, candidate.solution.w
-    return CollocationComponent(candidate.bases, setting.columns, setting.orders, law, w, root, noise)
+    return CollocationComponent(candidate.bases, setting.columns, setting.orders, law, w, root, noise, theta)
 
 
 def _report(path: _Path, candidates: list[Candidate], weights: np.ndarray, problem: FitProblem) -> dict[str, Any]:
     best = candidates[int(np.argmax(weights))]
-    unconverged = float(sum(w for c, w in zip(candidates, weights, strict=True) if c.solution.status != "converged"))
-    status = "converged"
+    unconverged = float(sum(w for c, w in zip(candidates, weights, strict=True) if c.solution.status != Status.CONVERGED))
+    status = str(Status.CONVERGED)
     if unconverged > 0.2:
-        status = "step limit; check the law against the data"
+        status = f"{Status.STEP_LIMIT}; check the law against the data"
     if best.left_out < path.start.left_out - WORSE_THAN_WITHOUT - WORSE_EACH * path.setting.seen.sum():
         status = (
             "the outputs as measured are predicted better without the law: it is wrong, or its best solution was not "
