@@ -31,13 +31,13 @@ HOPELESS = 30.0  # and the way of a kernel
 WORTHWHILE = 1.0  # a loss from one share to the next that ends the way to shorter ones
 NOISE_UPDATES = 2
 UNKNOWN_VARIANCE = 100.0  # of a constant, in units of its spread by gradient matching
-# Prior variance of an output, in units of the most probable one given the data, or given gradient matching where it was never
-# measured: a variance that fits sparse data alone makes sharp turns of the law too costly.
+# Prior variance of an output, in units of the most probable one given the data, or given gradient matching where it was
+# never measured: a variance that fits sparse data alone makes sharp turns of the law too costly.
 MORE_VARIANCE = 4.0
 SMALLEST_WEIGHT = 5e-3  # of a candidate that is kept
 MOST_POINTS = 1500
-# By how much the log density of left-out data may fall below that without the law: at all, and for each measurement. With few
-# rows a fit without a law can seem to predict better than any truth does.
+# By how much the log density of left-out data may fall below that without the law: at all, and for each measurement. With
+# few rows a fit without a law can seem to predict better than any truth does.
 WORSE_THAN_WITHOUT, WORSE_EACH = 10.0, 0.25
 OPEN, TIED = 0.3, 0.995  # sd of a constant in units of its prior's, and correlations, above which it is called open
 
