@@ -12,8 +12,8 @@ import numpy as np
 from sumgp.laws import UnitFreeLaw, project
 from sumgp.priors import lengthscale_mask
 from sumgp.solvers import ValueBasis
-from sumgp.strategies.problem import LocalPosterior, PosteriorComponent
-from sumgp.strategies.weight_component import moving_metric, projected_draws
+from sumgp.strategies.problem import PosteriorComponent
+from sumgp.strategies.weight_component import LocalPosterior, moving_metric, projected_draws
 
 NEGLIGIBLE = 1e-10  # variance that the weights do not span, as a share of the prior's, below which draws leave it out
 
