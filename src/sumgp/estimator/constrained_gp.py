@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from sumgp.data import (
     Calendar,
@@ -22,7 +22,7 @@ from sumgp.data import (
     read_inputs,
     read_outputs,
 )
-from sumgp.errors import ConstraintError, DataError, worded
+from sumgp.errors import ConstraintError, DataError, Status, worded
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared
 from sumgp.estimator.preparation import (
     Wanted,
@@ -156,7 +156,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         rows = looked_at(problem)
         posterior = replace(self.posterior(problem.data.x[rows]), law=problem.law)
         status = checked_status(problem, posterior, rows, imposed)
-        if status and self.fit_report_.status == "converged":
+        if status and self.fit_report_.status == Status.CONVERGED:
             self.fit_report_ = replace(self.fit_report_, status=status)
         warn_if_repeats_contradict(problem)
         if imposed is not None:
@@ -247,8 +247,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
 
     def posterior(self, X: Any) -> Posterior:
         """Posterior of all outputs at X, given data and law."""
-        if not hasattr(self, "fitted_"):
-            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet; call fit(X, Y) before predicting")
+        check_is_fitted(self, "fitted_", msg="This %(name)s instance is not fitted yet; call fit(X, Y) before predicting")
         X = read_columns(X, [*self.data_.input_names, *self.data_.extra_columns], "X", self.calendar_).table
         if is_frame(X) or not self.data_.extra_columns:
             x, _ = read_inputs(X, self.data_.input_names, self.data_.extra_columns)

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sumgp.errors import Status
 from sumgp.laws import UnitFreeLaw
 from sumgp.numerics import cholesky, solve_cholesky
 
@@ -102,7 +103,7 @@ class CollocationSolution:
     w: np.ndarray
     factor: np.ndarray
     steps: int
-    status: str
+    status: Status
 
 
 @dataclass(frozen=True)
@@ -145,14 +146,16 @@ def solve_collocation(
         sds = problem.law_sds(level)
         reached = _descend(problem, given, reached.w, sds, ENOUGH if last else ROUGH)
         steps += reached.steps
-    return CollocationSolution(reached.w, reached.factor, steps, "converged" if reached.converged else "step limit")
+    return CollocationSolution(
+        reached.w, reached.factor, steps, Status.CONVERGED if reached.converged else Status.STEP_LIMIT
+    )
 
 
 def data_weights(problem: CollocationProblem, noise: Sequence[np.ndarray]) -> CollocationSolution:
     """The weights given the data alone, constants at zero."""
     given = _given_data(problem, noise)
     factor = cholesky(given.H, "weights")
-    return CollocationSolution(solve_cholesky(factor, given.b), factor, 0, "converged")
+    return CollocationSolution(solve_cholesky(factor, given.b), factor, 0, Status.CONVERGED)
 
 
 def _given_data(problem: CollocationProblem, noise: Sequence[np.ndarray]) -> _Quadratic:

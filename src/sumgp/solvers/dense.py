@@ -241,6 +241,10 @@ class KroneckerEvidence:
         gradient[prior.noise_slice] = prior.noise.pull_back(theta[prior.noise_slice], G_d)
         return value, gradient
 
+    def value(self, theta: np.ndarray) -> float:
+        """The value alone; the gradient costs little beside it."""
+        return self(theta)[0]
+
     def _free_constants(self, vectors: list[np.ndarray], V: np.ndarray, inverse: np.ndarray, Ud: np.ndarray) -> float:
         """Add a free constant per output: C0^-1 r becomes C^-1 r, the columns of Z are appended; the change in value."""
         T = self.y.shape[1]

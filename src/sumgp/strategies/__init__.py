@@ -3,7 +3,7 @@
 from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
 from sumgp.strategies.collocated import Collocated
 from sumgp.strategies.conditioned import Conditioned
-from sumgp.strategies.joint_gaussian import GivesJointGaussian, JointSum
+from sumgp.strategies.joint_gaussian import JointSum
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed
 from sumgp.strategies.linearized import LawEngine, Linearized, law_spacing
 from sumgp.strategies.problem import (
@@ -11,6 +11,7 @@ from sumgp.strategies.problem import (
     MANY_PARAMETERS,
     FitProblem,
     Fitted,
+    Marginals,
     PosteriorComponent,
     Strategy,
     kernel_name,
@@ -20,10 +21,8 @@ from sumgp.strategies.projected import Projected, Unconstrained
 from sumgp.strategies.weight_component import (
     Component,
     LocalPosterior,
-    MovedOntoLaw,
     Unprojected,
     joined,
-    local_posteriors,
     plain_component,
     projected_draws,
 )
@@ -38,12 +37,11 @@ __all__ = [
     "Conditioned",
     "FitProblem",
     "Fitted",
-    "GivesJointGaussian",
     "JointSum",
     "LawEngine",
     "Linearized",
     "LocalPosterior",
-    "MovedOntoLaw",
+    "Marginals",
     "PosteriorComponent",
     "Projected",
     "RowNoise",
@@ -57,7 +55,6 @@ __all__ = [
     "joined",
     "kernel_name",
     "law_spacing",
-    "local_posteriors",
     "mix",
     "mixed",
     "plain_component",

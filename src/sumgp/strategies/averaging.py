@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sumgp.errors import SumGPWarning
+from sumgp.errors import Status, SumGPWarning
 from sumgp.hyperparameters import (
     CURVATURE_FLOOR,
     Evidence,
@@ -186,7 +186,9 @@ def _fit_each(
         # Kernels with the same parameters have their maxima close together.
         slices = objective.prior.slices
         alike = [
-            m.theta for m, o in zip(maxima, objectives, strict=False) if o.prior.slices == slices and m.status == "converged"
+            m.theta
+            for m, o in zip(maxima, objectives, strict=False)
+            if o.prior.slices == slices and m.status is Status.CONVERGED
         ]
         starts = alike[:1] or problem.starts(objective, scan or problem.scan)
         maxima.append(problem.maximise(objective, kernel_name(objective.prior), starts))

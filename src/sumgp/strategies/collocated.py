@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from sumgp.errors import ConstraintError, DataError, NumericalError, SumGPWarning, worded
+from sumgp.errors import ConstraintError, DataError, NumericalError, Status, SumGPWarning, worded
 from sumgp.hyperparameters import OutputFit, fit_output
 from sumgp.laws import Law
 from sumgp.lawsolve import LEVELS, CollocationProblem, CollocationSolution, solve_collocation
@@ -25,15 +25,20 @@ from sumgp.strategies.problem import FitProblem, Fitted, Strategy
 # sparse data show, and priors that are too smooth exclude the functions that obey it.
 SHARES = tuple(2.0 ** (-j / 2) for j in range(9))
 FIRST = 4  # the share to begin with, 1/4
-LOG_SD = 1.0  # of the normal prior on the logarithm of a share
+LOG_SD = 2.0  # of the normal prior on the logarithm of a share
 LEFT_BEHIND = 6.0  # a score so far below the best ends the way to longer lengthscales
 HOPELESS = 30.0  # and the way of a kernel
+WORTHWHILE = 1.0  # a loss from one share to the next that ends the way to shorter ones
 NOISE_UPDATES = 2
 UNKNOWN_VARIANCE = 100.0  # of a constant, in units of its spread by gradient matching
-NEVER_MEASURED = 4.0  # prior variance of such an output, in units of that found by gradient matching
+# Prior variance of an output, in units of the most probable one given the data, or given gradient matching where it was
+# never measured: a variance that fits sparse data alone makes sharp turns of the law too costly.
+MORE_VARIANCE = 4.0
 SMALLEST_WEIGHT = 5e-3  # of a candidate that is kept
 MOST_POINTS = 1500
-WORSE_THAN_WITHOUT = 10.0  # by how much the density of left-out data may fall below that without the law
+# By how much the log density of left-out data may fall below that without the law: at all, and for each measurement. With
+# few rows a fit without a law can seem to predict better than any truth does.
+WORSE_THAN_WITHOUT, WORSE_EACH = 10.0, 0.25
 OPEN, TIED = 0.3, 0.995  # sd of a constant in units of its prior's, and correlations, above which it is called open
 
 
@@ -77,7 +82,7 @@ class Collocated(Strategy):
         candidates, weights = _weighed(path.found, problem.uncertainty == "plug-in")
         components = tuple(_component(setting, candidate) for candidate in candidates)
         report = _report(path, candidates, weights, problem) | _constants_report(path, components, weights)
-        if report["status"] != "converged":
+        if report["status"] != Status.CONVERGED:
             warnings.warn(f"the law was imposed with status: {report['status']}", SumGPWarning, stacklevel=2)
         return Fitted(components, weights, components[0].law, report)
 
@@ -129,7 +134,7 @@ class _Path:
             if reached is not None and reached.score < self.best - HOPELESS:
                 break
             lower = self._tried(family, fits, j, None)
-            if lower is None or (reached is not None and lower.score < reached.score):
+            if lower is None or (reached is not None and lower.score < reached.score - WORTHWHILE):
                 break
             reached = lower
         last = first
@@ -180,9 +185,9 @@ class _Path:
         found = np.maximum(np.var(self.start.values, axis=0), 1e-12)
         return np.array(
             [
-                NEVER_MEASURED * found[t]
+                MORE_VARIANCE * found[t]
                 if fit is None
-                else fit_output(self.setting.one_output(t), family.at, float(lengthscales[t])).variance
+                else MORE_VARIANCE * fit_output(self.setting.one_output(t), family.at, float(lengthscales[t])).variance
                 for t, fit in enumerate(fits)
             ]
         )
@@ -218,17 +223,19 @@ def _component(setting: Setting, candidate: Candidate) -> CollocationComponent:
     root = solve_lower(factor, np.eye(len(factor)), transposed=True)
     known = setting.problem.noise.known
     noise = candidate.noise if known is None else known.mean(axis=0)
+    lengths = [basis.kernel.length_scale for basis in candidate.bases]
+    theta = np.log(np.concatenate([lengths, [basis.variance for basis in candidate.bases], noise]))
     law, w = candidate.problem.law, candidate.solution.w
-    return CollocationComponent(candidate.bases, setting.columns, setting.orders, law, w, root, noise)
+    return CollocationComponent(candidate.bases, setting.columns, setting.orders, law, w, root, noise, theta)
 
 
 def _report(path: _Path, candidates: list[Candidate], weights: np.ndarray, problem: FitProblem) -> dict[str, Any]:
     best = candidates[int(np.argmax(weights))]
-    unconverged = float(sum(w for c, w in zip(candidates, weights, strict=True) if c.solution.status != "converged"))
-    status = "converged"
+    unconverged = float(sum(w for c, w in zip(candidates, weights, strict=True) if c.solution.status != Status.CONVERGED))
+    status = str(Status.CONVERGED)
     if unconverged > 0.2:
-        status = "step limit; check the law against the data"
-    if best.left_out < path.start.left_out - WORSE_THAN_WITHOUT:
+        status = f"{Status.STEP_LIMIT}; check the law against the data"
+    if best.left_out < path.start.left_out - WORSE_THAN_WITHOUT - WORSE_EACH * path.setting.seen.sum():
         status = (
             "the outputs as measured are predicted better without the law: it is wrong, or its best solution was not "
             "found; check the law, or give constants that are known"

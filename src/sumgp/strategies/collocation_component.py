@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sumgp.laws import UnitFreeLaw, project
+from sumgp.priors import lengthscale_mask
 from sumgp.solvers import ValueBasis
-from sumgp.strategies.weight_component import moving_metric, projected_draws
+from sumgp.strategies.problem import PosteriorComponent
+from sumgp.strategies.weight_component import LocalPosterior, moving_metric, projected_draws
 
 NEGLIGIBLE = 1e-10  # variance that the weights do not span, as a share of the prior's, below which draws leave it out
 
@@ -26,11 +29,12 @@ class _Free(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CollocationComponent:
+class CollocationComponent(PosteriorComponent):
     """f | y, law at points, theta: a Gaussian over the weights of all outputs and the constants, unit-free.
 
     The law at the points around leaves little to be moved at a predicted one, so that its curvature shapes no marginals.
-    ``columns`` and ``orders`` tell which columns of the law belong to each output, and how often each is differentiated.
+    ``columns`` and ``orders`` tell which columns belong to each output, and how often each is differentiated. Without
+    ``law`` there are no columns but the outputs'.
     """
 
     bases: tuple[ValueBasis, ...]
@@ -40,22 +44,46 @@ class CollocationComponent:
     weights: np.ndarray  # (W,) mean
     root: np.ndarray  # (W, W), root root^T is the covariance
     noise: np.ndarray  # (T,) variances
+    theta: np.ndarray  # logarithms of lengthscales, variances and noise variances of the outputs
 
     @property
-    def _law(self) -> UnitFreeLaw:
-        assert self.law is not None
-        return self.law
+    def n_outputs(self) -> int:  # type: ignore[override]
+        """T."""
+        return len(self.bases)
 
     @property
     def n_columns(self) -> int:
         """Outputs, derivatives, constants and soft errors."""
-        return self._law.n_columns
+        return self.n_outputs if self.law is None else self.law.n_columns
 
     @property
     def _slices(self) -> list[slice]:
         """Where the weights of each output stand, and last the constants."""
-        ends = np.cumsum([0, *(basis.size for basis in self.bases), len(self._law.law.unknowns)])
-        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+        ends = np.cumsum([0, *(basis.size for basis in self.bases)])
+        return [*(slice(int(a), int(b)) for a, b in pairwise(ends)), slice(int(ends[-1]), len(self.weights))]
+
+    def widened(self, factor: float) -> CollocationComponent:
+        """The same means with all standard deviations ``factor`` times as large."""
+        bases = tuple(replace(basis, variance=factor**2 * basis.variance) for basis in self.bases)
+        bases = tuple(replace(basis, transform=basis.transform / factor) for basis in bases)
+        parts = [np.full(basis.size, 1.0 / factor) for basis in self.bases]
+        scale = np.concatenate([*parts, np.ones(len(self.weights) - sum(map(len, parts)))])
+        return replace(self, bases=bases, weights=scale * self.weights, root=factor * scale[:, None] * self.root)
+
+    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> CollocationComponent:
+        """The derivatives of all outputs by inputs as the kernels see them; single points are not moved onto the law."""
+        T = self.n_outputs
+        return replace(self, columns=tuple((t,) for t in range(T)), orders=((order,),) * T, law=None)
+
+    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> None:
+        """None: Gaussian."""
+
+    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> None:
+        """None: the covariance has no form with few columns."""
+
+    def lengthscales(self) -> list[np.ndarray]:
+        """Of the kernel of each output."""
+        return [np.exp(basis.kernel.theta[lengthscale_mask(basis.kernel)]) for basis in self.bases]
 
     def _features(self, x: np.ndarray) -> list[list[np.ndarray]]:
         return [basis.at(x, orders) for basis, orders in zip(self.bases, self.orders, strict=True)]
@@ -67,7 +95,8 @@ class CollocationComponent:
         for columns, parts, where in zip(self.columns, features, self._slices, strict=False):
             for column, part in zip(columns, parts, strict=True):
                 result[:, column] = part @ by[where]
-        result[:, self._law.law.unknown_columns] = by[self._slices[-1]]
+        if self.law is not None:
+            result[:, self.law.law.unknown_columns] = by[self._slices[-1]]
         return result
 
     def _before_projection(self, x: np.ndarray) -> _Free:
@@ -81,17 +110,23 @@ class CollocationComponent:
             where = np.ix_(range(len(x)), columns, columns)
             covariance[where] += basis.left_over(x, orders, parts)
             local[:, columns, columns] = basis.prior_variances(x, orders)
-        first_soft = self._law.law.n_columns
-        soft = np.arange(first_soft, self.n_columns)
-        covariance[:, soft, soft] = local[:, soft, soft] = self._law.soft_variances
-        metric = moving_metric(local, covariance, True, self._law.law.unknown_columns)
-        return _Free(mean, covariance, metric)
+        if self.law is None:
+            return _Free(mean, covariance, local)
+        soft = np.arange(self.law.law.n_columns, self.n_columns)
+        covariance[:, soft, soft] = local[:, soft, soft] = self.law.soft_variances
+        return _Free(mean, covariance, moving_metric(local, covariance, True, self.law.law.unknown_columns))
 
-    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (n, C) and covariance (n, C, C) at each point, which do not depend on what other points are asked."""
+    @staticmethod
+    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+        """Each point on its own, moved onto the law."""
+        return [component._local(x, x_law) for component in components]
+
+    def _local(self, x: np.ndarray, x_law: np.ndarray) -> LocalPosterior:
         free = self._before_projection(x)
-        moved = project(self._law, free.mean, free.metric, x_law)
-        return moved.points, moved.projectors @ free.covariance @ moved.projectors.transpose(0, 2, 1)
+        if self.law is None:
+            return LocalPosterior(free.mean, free.covariance)
+        moved = project(self.law, free.mean, free.metric, x_law)
+        return LocalPosterior(moved.points, moved.projectors @ free.covariance @ moved.projectors.transpose(0, 2, 1))
 
     def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
         """(nC, nC) covariance whose diagonal blocks are those of ``marginals``."""
@@ -104,7 +139,9 @@ class CollocationComponent:
             left = basis.joint_left_over(x, orders, parts).reshape(n, q, n, q)
             whole[np.ix_(range(n), columns, range(n), columns)] += left
         whole[range(n), :, range(n), :] = free.covariance
-        A = project(self._law, free.mean, free.metric, x_law).projectors
+        if self.law is None:
+            return whole.reshape(n * C, n * C)
+        A = project(self.law, free.mean, free.metric, x_law).projectors
         return np.einsum("nab,nbmc,mdc->namd", A, whole, A, optimize=True).reshape(n * C, n * C)
 
     def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
@@ -121,9 +158,11 @@ class CollocationComponent:
             spread = vectors * np.sqrt(np.maximum(values, 0.0))
             more = generator.standard_normal((count, len(values))) @ spread.T
             draws[:, :, columns] += more.reshape(count, len(x), len(columns))
-        soft = slice(self._law.law.n_columns, self.n_columns)
-        draws[:, :, soft] = generator.standard_normal(draws[:, :, soft].shape) * np.sqrt(self._law.soft_variances)
-        return projected_draws(self._law, draws, free.metric, x_law)
+        if self.law is None:
+            return draws
+        soft = slice(self.law.law.n_columns, self.n_columns)
+        draws[:, :, soft] = generator.standard_normal(draws[:, :, soft].shape) * np.sqrt(self.law.soft_variances)
+        return projected_draws(self.law, draws, free.metric, x_law)
 
 
 __all__ = ["CollocationComponent"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from sumgp.errors import SumGPWarning
+from sumgp.errors import Status, SumGPWarning
 from sumgp.hyperparameters import Objective, Scan, maximise, starting_points
 from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, independent_rows, linear_rows, project, set_up_law, unit_free_rows
 from sumgp.priors import MultitaskPrior, TaskLaw, reordered
@@ -27,8 +28,8 @@ from sumgp.solvers.markov import (
     with_times,
 )
 from sumgp.strategies.averaging import WIDENING
-from sumgp.strategies.problem import FitProblem, Fitted, kernel_name
-from sumgp.strategies.weight_component import Unprojected, local_posteriors, moving_metric
+from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent, kernel_name
+from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moving_metric
 
 TUNED_ON = 8000  # values in the rows used to fit hyperparameters; more would only repeat what they say
 FEWEST_TUNED = 1000  # of those rows
@@ -47,7 +48,7 @@ class TaskMean:
 
 
 @dataclass(frozen=True)
-class MarkovComponent:
+class MarkovComponent(PosteriorComponent):
     """f given a time series and, where there is one, a law at all its times; unit-free."""
 
     free: MarkovPosterior  # given the data alone: the metric in which points are moved onto the law
@@ -75,10 +76,20 @@ class MarkovComponent:
         offset = None if self.offset is None else SlopeOfOffset(self.offset, order, x_scale)
         return replace(self, order=order[0], law=None, offset=offset)
 
-    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (n, C) and covariance (n, C, C) at each point."""
-        local = local_posteriors([self], x, x_law)[0]
-        return local.mean, local.covariance
+    @staticmethod
+    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+        """All moved onto the law in one call."""
+        return local_posteriors(components, x, x_law)
+
+    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> None:
+        """None: Gaussian."""
+
+    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> None:
+        """None: see ``joint_covariance``."""
+
+    def lengthscales(self) -> list[np.ndarray]:
+        """Of each Matern term."""
+        return [np.array([term.lengthscale]) for term in self.posterior.prior.terms]
 
     def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
         """Each point on its own, before it is moved onto the law."""
@@ -169,10 +180,10 @@ def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
     if mode in ("law", "joint"):
         assert setup is not None
         rows = series.first
-        law = PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[rows])
+        law = PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[rows], setup.law.is_linear)
         solved = law_smooth(states, series, law)
         last, status, steps = solved.linearised, solved.status, solved.steps
-        if status not in ("converged",):
+        if status != Status.CONVERGED:
             warnings.warn(
                 f"the law was imposed with status: {status}; check the law against the data", SumGPWarning, stacklevel=3
             )

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from sumgp.priors import (
     hyper_priors,
 )
 from sumgp.solvers import Markov, check_solver_memory
+from sumgp.strategies.joint_gaussian import JointGaussian
+
+if TYPE_CHECKING:
+    from sumgp.strategies.weight_component import LocalPosterior
 
 ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many rows
 MANY_PARAMETERS = 25  # above this the default's second further start costs more than it finds; more are made if asked for
@@ -178,25 +182,78 @@ def kernel_name(prior: MultitaskPrior) -> str:
     return " + ".join(type(k).__name__ if not k.hyperparameters else str(k).split("(")[0] for k in prior.kernels)
 
 
-class PosteriorComponent(Protocol):
-    """What predictions need of a posterior for one set of hyperparameters, unit-free (see ``Component``)."""
+class Marginals(Protocol):
+    """Marginals that are not Gaussian; values are (..., n, T), unit-free."""
+
+    def cdf(self, values: np.ndarray) -> np.ndarray:
+        """Probabilities of outputs below ``values``."""
+
+    def density(self, values: np.ndarray) -> np.ndarray:
+        """Densities at ``values``."""
+
+    def at(self, rows: np.ndarray) -> Marginals:
+        """Some of the points."""
+
+    def followed_by(self, others: Sequence[Any]) -> Marginals:
+        """The points of this one and then those of the others, as points of one."""
+
+
+class PosteriorComponent(ABC):
+    """f given data and law for one set of hyperparameters, unit-free: all that predictions, reports and scores ask of it.
+
+    x (n, D) are inputs as the kernels see them, ``x_law`` (n, D + E) the same in the user's units.
+    """
+
+    theta: np.ndarray
+    noise: np.ndarray  # (T,) noise variances of a new measurement
+    n_outputs: int
+    law: UnitFreeLaw | None
 
     @property
-    def noise(self) -> np.ndarray:
-        """(T,) noise variances of a new measurement."""
-
-    @property
+    @abstractmethod
     def n_columns(self) -> int:
         """C: outputs and the law's own columns."""
 
-    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (n, C) and covariance (n, C, C) at each point."""
+    @abstractmethod
+    def widened(self, factor: float) -> PosteriorComponent:
+        """The same means with all standard deviations ``factor`` times as large."""
 
+    @abstractmethod
+    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> PosteriorComponent | None:
+        """The derivatives of all outputs by inputs, which are the user's divided by ``x_scale``; None if not known.
+
+        Single points are not moved onto the law.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+        """Each point on its own, of all components of one fit in one call."""
+
+    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (n, C) and covariance (n, C, C) at each point, which do not depend on the other points."""
+        local = self.local_posteriors([self], x, x_law)[0]
+        return local.mean, local.covariance
+
+    @abstractmethod
     def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
         """(nC, nC) covariance between all points."""
 
+    @abstractmethod
+    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> JointGaussian | None:
+        """The same with few columns; None where the covariance has no such form."""
+
+    @abstractmethod
     def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
         """(count, n, C) joint draws."""
+
+    @abstractmethod
+    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> Marginals | None:
+        """Marginals at each point; None where they are Gaussian."""
+
+    @abstractmethod
+    def lengthscales(self) -> list[np.ndarray]:
+        """Of each kernel, as the kernels see inputs."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sumgp.errors import SumGPWarning
+from sumgp.errors import Status, SumGPWarning
 from sumgp.laws import UnitFreeLaw, set_up_law
 from sumgp.strategies.averaging import fit_candidates, mix
 from sumgp.strategies.linearized import LawEngine
@@ -53,12 +53,9 @@ class Projected(Strategy):
         status = report["hyperparameter_status"]
         unmet = _unmet_near(setup.law, problem, components[int(np.argmax(weights))])
         if unmet is not None:
-            status = f"law infeasible near x = {unmet}"
+            status = Status.LAW_INFEASIBLE.at(f"near x = {unmet}")
             warnings.warn(
-                f"the law was imposed with status: {status}; check the law and its constants there, "
-                "or allow an error with noise= on the law",
-                SumGPWarning,
-                stacklevel=2,
+                f"the law was imposed with status: {status}; {Status.LAW_INFEASIBLE.remedy}", SumGPWarning, stacklevel=2
             )
         return Fitted(components, weights, setup.law, {**report, "status": status})
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, Product
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, Product, Sum
 
 from sumgp.errors import DataError, worded
 from sumgp.numerics import root
@@ -127,7 +127,7 @@ def markov_terms(kernel: Kernel) -> list[Kernel]:
     """The Matern parts of a sum, each with constant factors left to its task covariance; else an error."""
     if is_markov(kernel):
         return [kernel]
-    if hasattr(kernel, "k1") and not isinstance(kernel, Product):
+    if isinstance(kernel, Sum):
         return [*markov_terms(kernel.k1), *markov_terms(kernel.k2)]
     if isinstance(kernel, Product):
         for constant, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
@@ -210,6 +210,10 @@ class MarkovObjectiveEvidence:
         both, by_both = self._evaluated(theta, self.law.imposed(series))
         alone, by_alone = self._evaluated(theta, self.law.imposed(blank))
         return both - alone, by_both - by_alone
+
+    def value(self, theta: np.ndarray) -> float:
+        """The value alone; the gradient costs little beside it."""
+        return self(theta)[0]
 
     def _evaluated(self, theta: np.ndarray, series: TimeSeries) -> tuple[float, np.ndarray]:
         """Log density of a series and its gradient with respect to theta."""
