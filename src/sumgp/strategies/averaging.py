@@ -95,6 +95,7 @@ Score = Callable[[MultitaskPrior, np.ndarray], float]
 
 
 EvidenceOf = Callable[[MultitaskPrior, np.ndarray], Evidence]
+Average = tuple[tuple[Component, ...], np.ndarray, dict[str, Any]]  # components, their weights, the report on them
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ def mix(
     score: Score | None,
     draws: int,
     undecided: bool = False,
-) -> tuple[tuple[Component, ...], np.ndarray, dict[str, Any]]:
+) -> Average:
     """Components and weights: the best maximum alone ("plug-in"), or draws around all maxima ("integrated").
 
     ``undecided``: maxima of different candidates meet the law in different ways. Then the draw of highest weight is plugged
