@@ -49,7 +49,6 @@ from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
 from sumgp.priors import read_noise, read_weights
-from sumgp.solvers import Markov
 from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, typical_range
 
 
@@ -185,9 +184,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             scaling = Scaling(np.zeros_like(scaling.x_shift), scaling.x_scale, scaling.y_shift, scaling.y_scale)
         scaling = complete_scaling(law, ordered, scaling)
         solver, kernel = choose_solver(self.solver, self.kernel, self.strategy, data.n_inputs, int(data.measured.sum()))
-        if isinstance(solver, Markov):
+        if solver.on_series:
             warn_of_settings_without_effect(self.strategy, self.restarts)
-        half_range = typical_range(scaling.inputs(x), isinstance(solver, Markov))
+        half_range = typical_range(scaling.inputs(x), solver.on_series)
         problem = FitProblem(
             data=data,
             scaling=scaling,

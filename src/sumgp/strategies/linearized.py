@@ -17,8 +17,7 @@ from sumgp.priors import MultitaskPrior, local_lengthscales
 from sumgp.solvers import WeightPosterior
 from sumgp.strategies.averaging import Candidates, approximate_evidence, fit_candidates, mix
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out
-from sumgp.strategies.markov_fits import fit_time_series
-from sumgp.strategies.problem import FitProblem, Fitted, Strategy
+from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.weight_component import Component, LawConditioning, Taper, given_data, plain_component
 
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
@@ -205,10 +204,11 @@ class Linearized(Strategy):
     taper: str | float | None = "auto"
     draws: int = 24
 
-    def fit(self, problem: FitProblem) -> Fitted:
+    def series_plan(self, problem: FitProblem) -> SeriesPlan:
+        return SeriesPlan(at_times=True)
+
+    def fit_rows(self, problem: FitProblem) -> Fitted:
         assert problem.law is not None
-        if problem.uses_markov:
-            return fit_time_series(problem, "law")
         spaced = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
         priors = problem.priors("identity", unknown=spaced.unknown, soft=spaced.law.soft_variances)
         fitted = fit_candidates(problem, priors).supported

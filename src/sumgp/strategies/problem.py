@@ -14,7 +14,7 @@ from sumgp.data import Data, Scaling
 from sumgp.hyperparameters import MapEstimate, Objective, Scan, maximise, row_spacing, starting_points
 from sumgp.laws import Law, UnitFreeLaw
 from sumgp.priors import Candidate, MultitaskPrior, NoiseModel, TaskLaw, canonical_order, hyper_priors
-from sumgp.solvers import Markov, check_solver_memory
+from sumgp.solvers import Automatic, Solver
 from sumgp.strategies.joint_gaussian import JointGaussian
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class FitProblem:
     restarts: int
     random_state: int
     progress: Callable[[str], None]
-    solver: Any = None
+    solver: Solver = field(default_factory=Automatic)
 
     @property
     def x(self) -> np.ndarray:
@@ -59,14 +59,9 @@ class FitProblem:
         return self.data.y.shape[1]
 
     @property
-    def uses_markov(self) -> bool:
-        """True if the fit goes through the state-space form."""
-        return isinstance(self.solver, Markov)
-
-    @property
     def half_range(self) -> np.ndarray:
         """(D,) half the range of each input, as the kernels see it: where lengthscales are expected."""
-        return typical_range(self.x, self.uses_markov)
+        return typical_range(self.x, self.solver.on_series)
 
     def in_order(self) -> FitProblem:
         """The same problem with its rows sorted, so that their order makes no difference at all."""
@@ -101,8 +96,7 @@ class FitProblem:
                     soft=soft,
                 )
             )
-        if not self.uses_markov:
-            check_solver_memory(self.solver, result[0], self.x, self.data.y)
+        self.solver.check(result[0], self.x, self.data.y)
         return tuple(result)
 
     def maximise(self, objective: Objective, what: str, starts: Sequence[np.ndarray]) -> MapEstimate:
@@ -222,6 +216,28 @@ class Strategy(ABC):
 
     takes_long_series: ClassVar[bool] = True
 
-    @abstractmethod
     def fit(self, problem: FitProblem) -> Fitted:
-        """Fit hyperparameters and condition on the data and the law."""
+        """Fit hyperparameters and condition on the data and the law, by the solver that the problem has."""
+        if not problem.solver.on_series:
+            return self.fit_rows(problem)
+        from sumgp.strategies.markov_fits import fit_time_series
+
+        return fit_time_series(problem, self.series_plan(problem))
+
+    @abstractmethod
+    def fit_rows(self, problem: FitProblem) -> Fitted:
+        """The fit in weight space."""
+
+    @abstractmethod
+    def series_plan(self, problem: FitProblem) -> SeriesPlan:
+        """How the law enters the state-space form."""
+
+
+@dataclass(frozen=True)
+class SeriesPlan:
+    """How a law enters the state-space form: not at all, or as one of these."""
+
+    on_tasks: bool = False  # a linear law, on the task covariance
+    at_times: bool = False  # at every time, by iterated linearisation
+    in_evidence: bool = False  # a linear law: hyperparameters are those of the data given the law
+    projected: bool = False  # predictions alone are moved onto it

@@ -2,6 +2,7 @@
 
 from sumgp.solvers.markov.evidence import (
     LawRows,
+    Markov,
     MarkovEvidence,
     MarkovObjectiveEvidence,
     evidence,
@@ -16,6 +17,7 @@ from sumgp.solvers.markov.state_space import MaternTerm, TimeSeries, time_series
 __all__ = [
     "LawRows",
     "LawSmooth",
+    "Markov",
     "MarkovEvidence",
     "MarkovObjectiveEvidence",
     "MarkovPosterior",
