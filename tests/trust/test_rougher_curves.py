@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import sumgp
 from families import FAMILIES
-from sumgp.strategies.left_out_weights import MOST_ROUGH, ROUGH_BELIEF, TaperWeights, rough_share
+from sumgp.strategies.left_out import MOST_ROUGH, ROUGH_BELIEF, TaperWeights, rough_share
 
 EPIDEMIC = next(f for f in FAMILIES if f.name == "epidemic")
 SEED = 1002  # an outbreak far sharper than what follows
@@ -35,7 +35,9 @@ def test_an_outbreak_is_covered() -> None:
     assert coverage > 0.95
 
 
-@pytest.mark.parametrize("choices", [{"kernel": RBF()}, {"strategy": sumgp.Linearized(taper=4.0)}, {"uncertainty": "plug-in"}])
+@pytest.mark.parametrize(
+    "choices", [{"kernel": RBF()}, {"strategy": sumgp.Linearized(taper=4.0)}, {"uncertainty": "plug-in"}], ids=str
+)
 def test_what_the_user_chose_is_not_added_to(choices: dict[str, object]) -> None:
     gp, _, _ = _fitted(**choices)
     assert "Matern" not in gp.fit_report_.details.get("candidate_weights", {})

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from sumgp.errors import NumericalError, SumGPWarning
+from sumgp.errors import NumericalError, Status, SumGPWarning
 from sumgp.laws import LawSetup, set_up_law
 from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
 from sumgp.priors import MultitaskPrior, local_lengthscales
 from sumgp.solvers import WeightPosterior
 from sumgp.strategies.averaging import Average, Build, Candidates, Score, approximate_evidence, fit_candidates, mix
-from sumgp.strategies.left_out_weights import TaperWeights, rough_share, taper_weights
-from sumgp.strategies.markov_fits import fit_time_series
-from sumgp.strategies.problem import FitProblem, Fitted, Strategy
+from sumgp.strategies.left_out import TaperWeights, rough_share, taper_weights
+from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.weight_component import Component, LawConditioning, Taper, given_data, plain_component
 
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
@@ -100,7 +99,7 @@ class LawEngine:
         followed = follow_law(setup.law, setup.x_law, state.mean, P, self.law_sd**2)
         try:
             plain, _ = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd)
-            better, f = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd, [followed], from_mean=False)
+            better, f = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd, [followed])
         except NumericalError:
             return False
         if better <= plain + ANOTHER_BRANCH:
@@ -112,10 +111,10 @@ class LawEngine:
         """Log evidence of the law at its points, given the data."""
         state = self.state(prior, theta)
         given = (self.setup.law, self.setup.x_law, state.mean, state.covariance(None, self.setup.x), self.law_sd)
-        value, f = law_evidence(*given, self.branches)
+        value, f = law_evidence(*given, [None, *self.branches])
         if self._highest is not None and value < self._highest[0] - ASTRAY:
             # Seen from the mean the law may be met far from where neighbouring hyperparameters meet it.
-            value, f = max((value, f), law_evidence(*given, [self._highest[1]], from_mean=False), key=lambda pair: pair[0])
+            value, f = max((value, f), law_evidence(*given, [self._highest[1]]), key=lambda pair: pair[0])
         if self._highest is None or value > self._highest[0]:
             self._highest = (value, f)
         self._solved[theta.tobytes()] = (state, f)
@@ -152,7 +151,7 @@ class LawEngine:
             solve_law(self.setup.law, self.setup.x_law, state.mean, covariance, start, tolerance=tolerance)
             for start in starts
         ]
-        met = [s for s in solutions if not s.status.startswith("law infeasible")] or solutions
+        met = [s for s in solutions if s.met] or solutions
         least = min(s.misfit for s in met)
         # Branches that are mirror images fit equally well: the first of them, whatever round-off says.
         return next(s for s in met if s.misfit <= least + SAME_MISFIT * (1.0 + abs(least)))
@@ -198,10 +197,11 @@ class Linearized(Strategy):
     taper: str | float | None = "auto"
     draws: int = 24
 
-    def fit(self, problem: FitProblem) -> Fitted:
+    def series_plan(self, problem: FitProblem) -> SeriesPlan:
+        return SeriesPlan(at_times=True)
+
+    def fit_rows(self, problem: FitProblem) -> Fitted:
         assert problem.law is not None
-        if problem.uses_markov:
-            return fit_time_series(problem, "law")
         spaced = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
         priors = problem.priors("identity", unknown=spaced.unknown, soft=spaced.law.soft_variances)
         fitted = fit_candidates(problem, priors).supported
@@ -223,9 +223,9 @@ class Linearized(Strategy):
         average = mix(problem, fitted, _in_turn(engine, tapers), weigh, draws, undecided)
         components, weights, report = self._with_rougher(average, engine, tapers, score)
         report |= tapers.report() | _law_report(components, weights) | {"law_starts": 1 + len(engine.branches)}
-        if report["status"] != "converged":
+        if report["status"] != Status.CONVERGED:
             warnings.warn(
-                f"the law was imposed with status: {report['status']}; {_remedy(report['status'])}",
+                f"the law was imposed with status: {report['status']}; {Status.of(report['status']).remedy}",
                 SumGPWarning,
                 stacklevel=2,
             )
@@ -246,8 +246,9 @@ class Linearized(Strategy):
         if not (problem.rougher and tapers.scores and averaged):
             return smooth
         rougher = replace(problem, candidates=problem.rougher)
-        fitted = fit_candidates(rougher, rougher.priors("identity", unknown=setup.unknown, soft=setup.law.soft_variances))
+        priors = rougher.priors("identity", unknown=setup.unknown, soft=setup.law.soft_variances)
         try:
+            fitted = fit_candidates(rougher, priors)
             rough = self._tapers(engine, fitted, score)
             share = rough_share(tapers, rough)
             if not share:
@@ -293,14 +294,8 @@ def _law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[
         (w, c.conditioning.solution) for w, c in zip(weights, components, strict=True) if c.conditioning is not None
     ]
     if not solutions:
-        return {"status": "converged", "law_steps": 0}
-    bad = [(w, s) for w, s in solutions if s.status != "converged"]
+        return {"status": Status.CONVERGED, "law_steps": 0}
+    bad = [(w, s) for w, s in solutions if s.status != Status.CONVERGED]
     share = sum(w for w, _ in bad)
-    status = "converged" if share < 0.2 else max(bad, key=lambda pair: pair[0])[1].status
+    status = Status.CONVERGED if share < 0.2 else max(bad, key=lambda pair: pair[0])[1].status
     return {"status": status, "law_steps": int(np.mean([s.steps for _, s in solutions])), "unconverged_weight": float(share)}
-
-
-def _remedy(status: str) -> str:
-    if status.startswith("law infeasible"):
-        return "check the law and its constants there, or allow an error with noise= on the law"
-    return "check the law against the data (fit_report_), or use strategy=Projected()"
