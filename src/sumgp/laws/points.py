@@ -35,7 +35,7 @@ def unit_free_rows(F: np.ndarray, scaling: Scaling) -> tuple[np.ndarray, np.ndar
 
 
 DEPENDENT = 1e-10  # what is left of a row of length one, given the others, before it counts as one of its own
-CONTRADICTION = 1e-8
+CONTRADICTION = 1e-8  # of the terms of two rows: more than round-off, less than a typed digit
 
 
 def check_law(law: Law, data: Data, scaling: Scaling) -> None:
@@ -120,7 +120,7 @@ def _check_each_row(law: SumLaw, data: Data, scaling: Scaling) -> None:
 
 
 UNKNOWN_VARIANCE = 100.0  # of a constant, in units of the spread with which single rows suggest it
-MOST_POINTS = 300
+MOST_POINTS = 300  # of a law besides the training rows: its factor takes n^3
 MOST_SPREAD = 7  # power of two of the points between training rows with several inputs
 MET = 1e-6  # of the largest term of a law: a residual at which it holds
 DECADES = 30.0  # sizes of outputs that were never measured are looked for between 1e-30 and 1e30

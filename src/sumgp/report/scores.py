@@ -78,7 +78,7 @@ def _row_noise(model: ConstrainedGP, component: PosteriorComponent) -> RowNoise:
 
 
 def law_violation(model: ConstrainedGP, posterior: Posterior, plain: Posterior | None) -> Violation:
-    """Mean |left minus right side| of each law: at complete raw rows, and at the asked points for the fits."""
+    """Mean |left minus right side| of each law: at complete raw rows, and at the prediction points for the fits."""
     law = model.law_
     assert law is not None
     data = model.data_

@@ -34,10 +34,10 @@ from sumgp.strategies.problem import FitProblem, kernel_name
 from sumgp.strategies.weight_component import Component
 
 THINNED_ENTRIES = 450  # values in the chosen rows
-FEWEST_ROWS = 60
+FEWEST_ROWS = 60  # of a first search: enough for its lengthscales
 CLUSTERS = 4  # of neighbouring rows
 LARGEST_DENSE = 2000  # measured entries up to which one dense factor is cheap enough to be taken a dozen times
-STEPS = 12
+STEPS = 12  # on all rows: the start is a maximum on some of them
 
 
 def chosen_rows(problem: FitProblem) -> np.ndarray:
@@ -81,7 +81,7 @@ def improved(problem: FitProblem, prior: MultitaskPrior, found: MapEstimate) -> 
 
 
 LARGEST_INTEGRATED = 1500  # measured entries above which hyperparameters are plugged in
-LOW_EFFECTIVE = 5.0
+LOW_EFFECTIVE = 5.0  # effective draws below which the report says that few count
 # Truths are not drawn from our priors. On data sets kept for such choices the log density of the truth is highest with
 # bands 5 to 8 % wider than hyperparameters alone make them. Under linear laws, with truths drawn from a prior that is
 # narrower than ours, intervals of 50, 80 and 95 % then hold 50.7, 80.8 and 95.4 % of them, not 48.1, 78.0 and 94.1.

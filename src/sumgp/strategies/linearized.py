@@ -21,11 +21,11 @@ from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.weight_component import Component, LawConditioning, Taper, given_data, plain_component
 
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
-EVIDENCE_POINTS = 120.0
-POINTS_PER_LENGTHSCALE = 5.0
+EVIDENCE_POINTS = 120.0  # law points for which ``EVIDENCE_SHARE`` holds: the sd grows with the root of their number
+POINTS_PER_LENGTHSCALE = 5.0  # within one lengthscale: curves of the prior have no room to leave the law between them
 MANY_TURNS = 0.15  # share of the law's points
 MOST_FOLLOWED = 1500  # points times columns of a law that is followed point by point
-SAME_MISFIT = 1e-6
+SAME_MISFIT = 1e-6  # relative difference of misfits that round-off may make
 ANOTHER_BRANCH = 1.0  # by how much the log evidence of a law is higher on one
 ASTRAY = 10.0  # a log evidence so far below the highest is looked for again from where that was found
 
@@ -194,7 +194,7 @@ HOPELESS = -1e6  # score of hyperparameters under which the law cannot be impose
 
 @dataclass(frozen=True)
 class Linearized(Strategy):
-    """Condition on the law by iterated linearisation at training points, a grid between them and each asked point.
+    """Condition on the law by iterated linearisation at training points, a grid between them and each prediction point.
 
     ``taper`` is how far the law at one point speaks about others: None is joint conditioning, 0 is projection point by
     point, a number is a distance in lengthscales; "auto" averages over several, weighed by how well they predict left-out

@@ -58,7 +58,7 @@ class MarkovComponent(PosteriorComponent):
     n_outputs: int
     law: UnitFreeLaw | None = None
     offset: TaskMean | None = None
-    exact: bool = False  # a linear law at every time: asked points are moved in the covariance that it has left
+    exact: bool = False  # a linear law at every time: prediction points are moved in the covariance that it has left
     widening: float = 1.0  # of all standard deviations
 
     @property
