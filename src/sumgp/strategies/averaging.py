@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -199,6 +199,14 @@ def _back(turned: Reordered, maximum: MapEstimate) -> MapEstimate:
     return replace(maximum, theta=turned.back(maximum.theta), attempts=attempts)
 
 
+class Mixed(NamedTuple):
+    """Components, their weights, and what happened on the way."""
+
+    components: tuple[Component, ...]
+    weights: np.ndarray
+    report: dict[str, Any]
+
+
 def mix(
     problem: FitProblem,
     fitted: Candidates,
@@ -206,7 +214,7 @@ def mix(
     score: Score | None,
     draws: int,
     undecided: bool = False,
-) -> tuple[tuple[Component, ...], np.ndarray, dict[str, Any]]:
+) -> Mixed:
     """Components and weights: the best maximum alone ("plug-in"), or draws around all maxima ("integrated").
 
     ``undecided``: maxima of different candidates meet the law in different ways. Then the draw of highest weight is plugged
@@ -232,7 +240,7 @@ def mix(
         if large and n_free and problem.uncertainty == "integrated":
             # Bands must not become narrower because one more value was measured.
             component, report["widening"] = component.widened(WIDENING), WIDENING
-        return (component,), np.ones(1), report
+        return Mixed((component,), np.ones(1), report)
     fitted, result = _integrated(problem, fitted, score, draws)
     components = tuple(build(fitted.priors[d.candidate], d.theta).widened(WIDENING) for d in result.draws)
     weights = np.array([d.weight for d in result.draws])
@@ -246,13 +254,17 @@ def mix(
         "candidate_weights": dict(zip([kernel_name(p) for p in fitted.priors], result.candidate_weights, strict=True)),
     }
     if result.effective < LOW_EFFECTIVE:
-        warnings.warn(
-            f"the average over hyperparameters rests on an effective {result.effective:.1f} draws only; "
-            "intervals may be too narrow: give a kernel with fewer hyperparameters or more data",
-            SumGPWarning,
-            stacklevel=2,
-        )
-    return components, weights, report
+        _warn_of_few(result.effective)
+    return Mixed(components, weights, report)
+
+
+def _warn_of_few(effective: float) -> None:
+    warnings.warn(
+        f"the average over hyperparameters rests on an effective {effective:.1f} draws only; "
+        "intervals may be too narrow: give a kernel with fewer hyperparameters or more data",
+        SumGPWarning,
+        stacklevel=3,
+    )
 
 
 def _integrated(problem: FitProblem, fitted: Candidates, score: Score | None, draws: int) -> tuple[Candidates, Integration]:

@@ -58,7 +58,7 @@ class LawEngine:
     )  # (n R,) in the evidence, the same for all hyperparameters
     branches: list[np.ndarray] = field(default_factory=list)  # (n, C) each: further starts at the law's points
     _highest: tuple[float, np.ndarray] | None = None  # log evidence so far, and the law's values there
-    _solved: dict[bytes, tuple[LawState, np.ndarray]] = field(default_factory=dict)
+    _solved: dict[tuple[int, bytes], tuple[LawState, np.ndarray]] = field(default_factory=dict)
 
     def state(self, prior: MultitaskPrior, theta: np.ndarray) -> LawState:
         """Condition on the data."""
@@ -119,7 +119,7 @@ class LawEngine:
             value, f = max((value, f), law_evidence(*given, [self._highest[1]]), key=lambda pair: pair[0])
         if self._highest is None or value > self._highest[0]:
             self._highest = (value, f)
-        self._solved[theta.tobytes()] = (state, f)
+        self._solved[id(prior), theta.tobytes()] = (state, f)
         return value
 
     def component(
@@ -129,7 +129,7 @@ class LawEngine:
 
         ``tolerance`` as in ``solve_law``; None = what is fit for predictions, and nothing is kept for another such call.
         """
-        known = (self._solved.pop if tolerance is None else self._solved.get)(theta.tobytes(), None)
+        known = (self._solved.pop if tolerance is None else self._solved.get)((id(prior), theta.tobytes()), None)
         if taper_length == 0.0 and not len(self.setup.unknown):
             return plain_component(self.problem, prior, theta, self.setup.law)
         noise = prior.noise.typical(theta[prior.noise_slice])
