@@ -80,9 +80,14 @@ def fit(
     if as_json:
         typer.echo(json.dumps(plain({**as_numbers(found), "files": [str(out / name) for name in files]}), indent=2))
     else:
-        print_summary(console, found, [out / name for name in files])
-        if note := escape_note([*x_names, *gp.data_.extra_columns, *y_names]):
-            console.print(f"{PREDICTIONS}: {note}", markup=False, highlight=False)
+        _tell_summary(console, found, [out / name for name in files])
+
+
+def _tell_summary(console: Console, found: FitStudy, files: list[Path]) -> None:
+    print_summary(console, found, files)
+    data = found.model.data_
+    if note := escape_note([*data.input_names, *data.extra_columns, *data.output_names]):
+        console.print(f"{PREDICTIONS}: {note}", markup=False, highlight=False)
 
 
 class Chosen(NamedTuple):
