@@ -121,10 +121,9 @@ class Posterior:
         law, centre = self.fitted.law, self._marginals.centre
         if law is None or len(self.fitted.weights) == 1:
             return centre
-        T, U = self._n_outputs, len(law.law.unknowns)
         metric = self._marginals.covariance.copy()
-        metric[:, T : T + U, :] = 0.0
-        metric[:, :, T : T + U] = 0.0
+        metric[:, law.constants, :] = 0.0
+        metric[:, :, law.constants] = 0.0
         return project(law, centre, metric, self.x).points
 
     @property
@@ -249,13 +248,13 @@ class Posterior:
 
     def _residual_of(self, outputs: np.ndarray, columns: np.ndarray) -> np.ndarray:
         assert self.law is not None
-        U, T = len(self.law.unknowns), self._n_outputs
         f = outputs
-        if U:
+        if self.law.unknowns:
             law = self.fitted.law
             if law is None:
                 return np.zeros((len(self.x), 0))
-            f = np.concatenate([outputs, law.shift[T : T + U] + law.scale[T : T + U] * columns[:, T : T + U]], axis=1)
+            own = law.constants
+            f = np.concatenate([outputs, law.shift[own] + law.scale[own] * columns[:, own]], axis=1)
         with np.errstate(all="ignore"):
             return np.where(self.law.active(self.x), self.law.residual(f, self.x), 0.0)
 

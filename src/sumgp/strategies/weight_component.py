@@ -311,8 +311,7 @@ class Component(PosteriorComponent):
         """Covariance (n, C, C) in which points are moved onto the law."""
         assert self.law is not None
         exact = self.conditioning is not None and self.conditioning.exact
-        unknown = slice(self.n_outputs, self.n_outputs + len(self.law.law.unknowns))
-        return moving_metric(local, conditioned, exact, unknown)
+        return moving_metric(local, conditioned, exact, self.law.constants)
 
 
 def moving_metric(local: np.ndarray, conditioned: np.ndarray, exact: bool, unknown: slice) -> np.ndarray:
