@@ -48,7 +48,7 @@ from sumgp.laws import Law, check_law, complete_scaling
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
-from sumgp.priors import read_noise, read_weights
+from sumgp.priors import read_noise, read_weights, rougher_candidates
 from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, typical_range
 
 
@@ -203,6 +203,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             random_state=0 if self.random_state is None else int(self.random_state),
             progress=progress,
             solver=solver,
+            rougher=rougher_candidates(half_range) if kernel is None else (),
         )
         return problem, law
 

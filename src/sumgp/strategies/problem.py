@@ -42,6 +42,7 @@ class FitProblem:
     random_state: int
     progress: Callable[[str], None]
     solver: Solver = field(default_factory=Automatic)
+    rougher: tuple[Candidate, ...] = ()  # curves that a nonlinear law may need although the data alone do not
 
     @property
     def x(self) -> np.ndarray:
