@@ -96,14 +96,6 @@ Score = Callable[[MultitaskPrior, np.ndarray], float]
 EvidenceOf = Callable[[MultitaskPrior, np.ndarray], Evidence]
 
 
-class Average(NamedTuple):
-    """Components, their weights, and the report on them."""
-
-    components: tuple[Component, ...]
-    weights: np.ndarray
-    report: dict[str, Any]
-
-
 @dataclass(frozen=True)
 class Candidates:
     """Priors with their objectives and maxima.
@@ -207,6 +199,14 @@ def _back(turned: Reordered, maximum: MapEstimate) -> MapEstimate:
     return replace(maximum, theta=turned.back(maximum.theta), attempts=attempts)
 
 
+class Mixed(NamedTuple):
+    """Components, their weights, and what happened on the way."""
+
+    components: tuple[Component, ...]
+    weights: np.ndarray
+    report: dict[str, Any]
+
+
 def mix(
     problem: FitProblem,
     fitted: Candidates,
@@ -214,7 +214,7 @@ def mix(
     score: Score | None,
     draws: int,
     undecided: bool = False,
-) -> Average:
+) -> Mixed:
     """Components and weights: the best maximum alone ("plug-in"), or draws around all maxima ("integrated").
 
     ``undecided``: maxima of different candidates meet the law in different ways. Then the draw of highest weight is plugged
@@ -240,7 +240,7 @@ def mix(
         if large and n_free and problem.uncertainty == "integrated":
             # Bands must not become narrower because one more value was measured.
             component, report["widening"] = component.widened(WIDENING), WIDENING
-        return Average((component,), np.ones(1), report)
+        return Mixed((component,), np.ones(1), report)
     fitted, result = _integrated(problem, fitted, score, draws)
     components = tuple(build(fitted.priors[d.candidate], d.theta).widened(WIDENING) for d in result.draws)
     weights = np.array([d.weight for d in result.draws])
@@ -255,7 +255,7 @@ def mix(
     }
     if result.effective < LOW_EFFECTIVE:
         _warn_of_few(result.effective)
-    return Average(components, weights, report)
+    return Mixed(components, weights, report)
 
 
 def _warn_of_few(effective: float) -> None:

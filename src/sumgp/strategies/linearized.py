@@ -13,7 +13,7 @@ from sumgp.laws import LawSetup, set_up_law
 from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
 from sumgp.priors import MultitaskPrior, local_lengthscales
 from sumgp.solvers import WeightPosterior
-from sumgp.strategies.averaging import Average, Build, Candidates, Score, approximate_evidence, fit_candidates, mix
+from sumgp.strategies.averaging import Build, Candidates, Mixed, Score, approximate_evidence, fit_candidates, mix
 from sumgp.strategies.left_out import TaperWeights, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.weight_component import Component, LawConditioning, Taper, given_data, plain_component
@@ -64,7 +64,7 @@ class LawEngine:
 
     @classmethod
     def calibrated(cls, problem: FitProblem, setup: LawSetup, prior: MultitaskPrior, theta: np.ndarray) -> LawEngine:
-        """With the law's sd in the evidence from its rms size, row by row, in the posterior at reference hyperparameters."""
+        """With the law's sd in the evidence from its rms size, row by row, in the posterior for reference theta."""
         state = cls(problem, setup).state(prior, theta)
         J = setup.law.jacobian(state.mean, setup.x_law)
         n = len(J)
@@ -240,7 +240,7 @@ class Linearized(Strategy):
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
         return taper_weights(engine.problem, prior, theta, lambda length: engine.component(prior, theta, length, ENOUGH))
 
-    def _with_rougher(self, smooth: Average, engine: LawEngine, tapers: TaperWeights, score: Score) -> Average:
+    def _with_rougher(self, smooth: Mixed, engine: LawEngine, tapers: TaperWeights, score: Score) -> Mixed:
         """The average with rougher curves added to it, as far as left-out rows ask for them."""
         problem, setup = engine.problem, engine.setup
         averaged = "candidate_weights" in smooth.report
@@ -264,8 +264,8 @@ class Linearized(Strategy):
             "candidate_weights": kernels | {name: share * w for name, w in added.report["candidate_weights"].items()},
             "draws": len(weights) + len(added.weights),
         }
-        weights = np.concatenate([(1.0 - share) * weights, share * added.weights])
-        return Average(components + added.components, weights, report)
+        both = np.concatenate([(1.0 - share) * weights, share * added.weights])
+        return Mixed(components + added.components, both, report)
 
 
 def _remembered(engine: LawEngine) -> Score:
