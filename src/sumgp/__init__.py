@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sumgp.paper_method.engines import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
     from sumgp.reconciliation import Reconciled, reconcile
     from sumgp.solvers import Dense, Kronecker, Markov
-    from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
+    from sumgp.strategies import Collocated, Conditioned, Linearized, Projected, Unconstrained
 
 __version__ = VERSION
 
@@ -50,7 +50,7 @@ _HOMES = {
     "paper_method": ("Transformed",),
     "solvers": ("Dense", "Kronecker", "Markov"),
     "reconciliation": ("Reconciled", "reconcile"),
-    "strategies": ("Conditioned", "Linearized", "Projected", "Unconstrained"),
+    "strategies": ("Collocated", "Conditioned", "Linearized", "Projected", "Unconstrained"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -72,6 +72,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Collocated",
     "Conditioned",
     "ConstrainedGP",
     "Constraint",

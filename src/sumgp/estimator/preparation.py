@@ -12,12 +12,12 @@ from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadra
 
 from sumgp.data import Data, Dates, Scaling, is_frame, is_series, merged_groups, read_columns, read_inputs
 from sumgp.errors import ConstraintError, DataError, SumGPWarning, worded
-from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SumLaw
+from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SplitLaw, SumLaw, split_law
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
 from sumgp.solvers import Automatic, Dense, Kronecker, Markov, Solver
 from sumgp.solvers.markov import markov_terms
-from sumgp.strategies import DEFAULT_RESTARTS, Conditioned, Linearized, Projected, Strategy, Unconstrained
+from sumgp.strategies import DEFAULT_RESTARTS, Collocated, Conditioned, Linearized, Projected, Strategy, Unconstrained
 
 KERNELS: Mapping[str, Callable[[], Any]] = {
     "rbf": RBF,
@@ -27,6 +27,7 @@ KERNELS: Mapping[str, Callable[[], Any]] = {
     "rational-quadratic": lambda: RationalQuadratic(alpha=2.0, alpha_bounds="fixed"),
 }
 STRATEGIES: Mapping[str, Callable[[], Any]] = {
+    "collocated": Collocated,
     "conditioned": Conditioned,
     "linearized": Linearized,
     "projected": Projected,
@@ -204,11 +205,37 @@ def as_constraint(constraint: Any, constants: Mapping[str, Any] | None) -> Const
     )
 
 
+def check_derivatives(strategy: Strategy, law: Law | None) -> None:
+    """ConstraintError where a strategy cannot impose a law because of its derivatives."""
+    if law is not None and law.derivatives and not strategy.takes_derivatives and not isinstance(strategy, Unconstrained):
+        got = f"{type(strategy).__name__}() for {law.derivatives[0].name}"
+        remedy = "leave strategy=None to have it chosen"
+        raise ConstraintError(worded("strategy", "one that takes laws with derivatives", got, remedy))
+
+
 def default_strategy(law: Law | None) -> Strategy:
-    """Unconstrained without a law, Conditioned for linear ones, Linearized for all others."""
+    """Unconstrained without a law, Conditioned for linear ones, Linearized for others.
+
+    With derivatives: Linearized where these can be eliminated, else Collocated.
+    """
     if law is None:
         return Unconstrained()
+    if law.derivatives:
+        return Collocated() if split_law(law) is None else Linearized()
     return Conditioned() if isinstance(law, SumLaw) and law.is_linear else Linearized()
+
+
+def dense_solver(solver: Any) -> Solver:
+    """Dense(), or an error where it is none for outputs that are derivatives of latent functions."""
+    if solver is not None and not isinstance(solver, Dense):
+        got, remedy = f"{type(solver).__name__}()", "leave solver=None; for longer data fit pieces of them"
+        raise DataError(worded("solver", "Dense() for a law with derivatives", got, remedy))
+    return Dense()
+
+
+def eliminated(law: Law | None, strategy: Any) -> SplitLaw | None:
+    """The law split into rows that a prior over latent functions obeys and the rest; None where there are no such rows."""
+    return split_law(law) if strategy is None or isinstance(strategy, Linearized) else None
 
 
 def chosen_candidates(

@@ -13,6 +13,7 @@ from sumgp.priors.candidates import (
     rougher_candidates,
     shown_period,
 )
+from sumgp.priors.derivatives import KernelDerivatives, check_smooth, derivative_gram, smoothness
 from sumgp.priors.kernels import HyperPrior, KernelOnPoints, hyper_priors, leaves, lengthscale_mask, local_lengthscales
 from sumgp.priors.multitask import (
     SMALLEST,
@@ -32,6 +33,7 @@ __all__ = [
     "FullTask",
     "HyperPrior",
     "Hyperparameters",
+    "KernelDerivatives",
     "KernelOnPoints",
     "LowRankTask",
     "MultitaskPrior",
@@ -43,7 +45,9 @@ __all__ = [
     "TaskCovariance",
     "TaskLaw",
     "canonical_order",
+    "check_smooth",
     "default_candidates",
+    "derivative_gram",
     "given_candidate",
     "hyper_priors",
     "leaves",
@@ -56,4 +60,5 @@ __all__ = [
     "reordered",
     "rougher_candidates",
     "shown_period",
+    "smoothness",
 ]

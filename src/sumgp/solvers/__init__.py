@@ -11,10 +11,13 @@ from sumgp.solvers.dense import (
     fits_kronecker,
 )
 from sumgp.solvers.joint import JointEvidence
+from sumgp.solvers.latent_evidence import LatentEvidence
 from sumgp.solvers.markov import Markov
-from sumgp.solvers.weights import WeightPosterior, build_features, condition_on_data
+from sumgp.solvers.value_basis import MEAN_VARIANCE, ValueBasis
+from sumgp.solvers.weights import SlopeOfOffset, WeightPosterior, build_features, condition_on_data
 
 __all__ = [
+    "MEAN_VARIANCE",
     "Automatic",
     "Dense",
     "DenseEvidence",
@@ -22,8 +25,11 @@ __all__ = [
     "JointEvidence",
     "Kronecker",
     "KroneckerEvidence",
+    "LatentEvidence",
     "Markov",
+    "SlopeOfOffset",
     "Solver",
+    "ValueBasis",
     "WeightPosterior",
     "build_features",
     "condition_on_data",

@@ -1,6 +1,7 @@
 """Ways to impose a law, from ignoring it to conditioning on it."""
 
 from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
+from sumgp.strategies.collocated import Collocated
 from sumgp.strategies.conditioned import Conditioned
 from sumgp.strategies.joint_gaussian import JointSum
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed
@@ -32,6 +33,7 @@ __all__ = [
     "LARGEST_INTEGRATED",
     "MANY_PARAMETERS",
     "Candidates",
+    "Collocated",
     "Component",
     "Conditioned",
     "FitProblem",
