@@ -17,6 +17,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sumgp.errors import NumericalError
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
 from sumgp.solvers.vecchia.evidence import AT_ONCE, squared_distances
+from sumgp.solvers.vecchia.low_rank import Functions, GlobalWeights, Rows, functions, global_weights
 from sumgp.solvers.vecchia.tree import AverageTree, build_tree, nodes_for_all, nodes_for_each
 
 JOINT_NODES = 4  # times the nodes of one point, for several points together
@@ -65,25 +66,51 @@ class LatentField:
             carried = np.concatenate([self.pulled, self.precision.reshape(len(self.x), -1)], axis=1)
         return build_tree(self.x, weight, carried, self.covariance)
 
+    @cached_property
+    def weights(self) -> GlobalWeights | None:
+        """Of the few functions that carry a smooth field; None where there are too many, or rows differ in kind."""
+        if self.precision.ndim == 3:
+            return None
+        rows = Rows(self._scaled(self.x), self.precision, self.pulled)
+        return global_weights(rows, self.signal, self.covariance, self.mean_variance)
+
     def marginals(self, x: np.ndarray) -> LatentMarginals:
         """At each of the points x (n, D) as if it were the only one."""
         n, k = len(x), self.n_latents
-        mean, covariance = np.empty((n, k)), np.zeros((n, k, k))
-        points = x / self.covariance.lengthscales(x.shape[1])
-        nodes = nodes_for_each(self.tree, points, self.nodes)
+        result = LatentMarginals(np.empty((n, k)), np.zeros((n, k, k)))
+        points, left = self._scaled(x), np.ones(n, dtype=bool)
+        if self.weights is not None:
+            found = functions(self.weights, points, self.covariance, self.mean_variance)
+            left = ~self.weights.apply_at(found.rest)
+            self._from_weights(self.weights, found, ~left, result)
+        if left.any():
+            self._from_nodes(points, np.flatnonzero(left), result)
+        return result
+
+    def _scaled(self, x: np.ndarray) -> np.ndarray:
+        return x / self.covariance.lengthscales(x.shape[1])
+
+    def _from_weights(self, weights: GlobalWeights, found: Functions, rows: np.ndarray, result: LatentMarginals) -> None:
+        """Fill in the points ``rows`` (n,) from the weights of global functions."""
+        values, rest = found.values[rows], found.rest[rows]
+        for i, signal in enumerate(self.signal):
+            result.mean[rows, i] = np.sqrt(signal) * (values @ weights.mean[i])
+            result.covariance[rows, i, i] = signal * (np.sum((values @ weights.inverse_roots[i].T) ** 2, axis=1) + rest)
+
+    def _from_nodes(self, points: np.ndarray, rows: np.ndarray, result: LatentMarginals) -> None:
+        """Fill in the points ``rows`` from the nodes opened for each."""
+        nodes = nodes_for_each(self.tree, points[rows], self.nodes)
         step = max(1, AT_ONCE // self.nodes**2)
-        for start in range(0, n, step):
-            part = slice(start, min(start + step, n))
+        for start in range(0, len(rows), step):
+            part = slice(start, min(start + step, len(rows)))
             centres = self.tree.centre[nodes[part]]
             K = self.covariance.values(squared_distances(centres, centres)) + self.mean_variance
             K.reshape(len(K), -1)[:, :: self.nodes + 1] += self.tree.spread[nodes[part]]
-            near = self.covariance.values(squared_distances(centres, points[part, None]))[:, :, 0] + self.mean_variance
-            for row in range(part.start, part.stop):
-                i = row - part.start
-                seen = nodes[row] >= 0
-                found = self._at_one(nodes[row][seen], K[i][np.ix_(seen, seen)] if not seen.all() else K[i], near[i][seen])
-                mean[row], covariance[row] = found
-        return LatentMarginals(mean, covariance)
+            near = self.covariance.values(squared_distances(centres, points[rows[part], None]))[:, :, 0] + self.mean_variance
+            for i, row in enumerate(rows[part]):
+                seen = nodes[start + i] >= 0
+                used = K[i] if seen.all() else K[i][np.ix_(seen, seen)]
+                result.mean[row], result.covariance[row] = self._at_one(nodes[start + i][seen], used, near[i][seen])
 
     def _at_one(self, nodes: np.ndarray, K: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (k,) and covariance (k, k) at one point."""
@@ -91,8 +118,12 @@ class LatentField:
         return mean[0], covariance[:, :, 0, 0]
 
     def joint(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (n, k) and covariance (k, k, n, n) of points together, from nodes opened for all of them."""
-        points = x / self.covariance.lengthscales(x.shape[1])
+        """Mean (n, k) and covariance (k, k, n, n) of points together: global weights, or nodes opened for all of them."""
+        points = self._scaled(x)
+        if self.weights is not None:
+            found = functions(self.weights, points, self.covariance, self.mean_variance)
+            if np.all(self.weights.apply_at(found.rest)):
+                return self._joint_from_weights(self.weights, found)
         nodes = nodes_for_all(self.tree, points, JOINT_NODES * self.nodes + len(x))
         centres = self.tree.centre[nodes][None]
         K = self.covariance.values(squared_distances(centres, centres))[0] + self.mean_variance
@@ -100,6 +131,15 @@ class LatentField:
         near = self.covariance.values(squared_distances(centres, points[None]))[0] + self.mean_variance
         prior = self.covariance.values(squared_distances(points[None], points[None]))[0] + self.mean_variance
         return self._given(nodes, K, near, prior)
+
+    def _joint_from_weights(self, weights: GlobalWeights, found: Functions) -> tuple[np.ndarray, np.ndarray]:
+        k, n = self.n_latents, len(found.values)
+        mean, covariance = np.zeros((n, k)), np.zeros((k, k, n, n))
+        for i, signal in enumerate(self.signal):
+            root = found.values @ weights.inverse_roots[i].T
+            mean[:, i] = np.sqrt(signal) * (found.values @ weights.mean[i])
+            covariance[i, i] = signal * (root @ root.T + np.diag(found.rest))
+        return mean, covariance
 
     def _given(self, nodes: np.ndarray, K: np.ndarray, near: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, k) and covariance (k, k, n, n) given nodes with K (m, m), ``near`` (m, n) and ``prior`` (n, n)."""
