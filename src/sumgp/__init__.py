@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sumgp.many import FitResult, fit_many
     from sumgp.paper_method import Transformed
     from sumgp.paper_method.engines import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
-    from sumgp.solvers import Dense, Kronecker, Markov
+    from sumgp.solvers import Dense, Kronecker, Markov, Vecchia
     from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
 
 __version__ = VERSION
@@ -47,7 +47,7 @@ _HOMES = {
     "many": ("FitResult", "fit_many"),
     "files": ("load",),
     "paper_method": ("Transformed",),
-    "solvers": ("Dense", "Kronecker", "Markov"),
+    "solvers": ("Dense", "Kronecker", "Markov", "Vecchia"),
     "strategies": ("Conditioned", "Linearized", "Projected", "Unconstrained"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -96,6 +96,7 @@ __all__ = [
     "Unconstrained",
     "Unknown",
     "Variational",
+    "Vecchia",
     "datasets",
     "fit_many",
     "load",

@@ -10,7 +10,7 @@ from typing import Any
 from sumgp.data import is_frame, is_series
 from sumgp.errors import DataError, SumGPWarning, worded
 from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law
-from sumgp.solvers import Dense, Kronecker, Markov
+from sumgp.solvers import Dense, Kronecker, Markov, Vecchia
 from sumgp.strategies import DEFAULT_RESTARTS, Strategy
 
 NOT_IN_MARKOV = ("taper", "draws")  # fields of strategies that only the dense algorithms look at
@@ -18,7 +18,7 @@ NOT_IN_MARKOV = ("taper", "draws")  # fields of strategies that only the dense a
 
 def check_solver(solver: Any) -> None:
     """Refuse whatever is no solver object."""
-    if solver is not None and not isinstance(solver, (Dense, Kronecker, Markov)):
+    if solver is not None and not isinstance(solver, (Dense, Kronecker, Markov, Vecchia)):
         raise DataError(worded("solver", "a solver object or None", repr(solver)[:60], "e.g. Dense() or Markov()"))
 
 
@@ -59,8 +59,8 @@ def _formulas(constraint: Constraint | Law | None) -> Sequence[FormulaConstraint
     return [constraint] if isinstance(constraint, FormulaConstraint) else []
 
 
-def warn_of_settings_without_effect(strategy: Strategy | None, restarts: int) -> None:
-    """Name settings that were changed from their defaults and that the state-space form does not look at."""
+def warn_of_settings_without_effect(solver: object, strategy: Strategy | None, restarts: int) -> None:
+    """Name settings that were changed from their defaults and that Markov() and Vecchia() do not look at."""
     changed = [f"restarts={restarts}"] if restarts != DEFAULT_RESTARTS else []
     if strategy is not None:
         known = [f for f in fields(strategy) if f.name in NOT_IN_MARKOV]  # type: ignore[arg-type]
@@ -68,7 +68,7 @@ def warn_of_settings_without_effect(strategy: Strategy | None, restarts: int) ->
         changed += [f"{f.name}={values[f.name]!r}" for f in known if values[f.name] != f.default]
     if changed:
         warnings.warn(
-            f"solver: Markov() has no use for {', '.join(changed)}; leave the default, or use Dense()",
+            f"solver: {type(solver).__name__}() has no use for {', '.join(changed)}; leave the default, or use Dense()",
             SumGPWarning,
             stacklevel=4,
         )

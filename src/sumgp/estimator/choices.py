@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic
 
 from sumgp.errors import DataError, worded
 from sumgp.paper_method import Transformed
-from sumgp.solvers import Dense, Kronecker, Markov
+from sumgp.solvers import Dense, Kronecker, Markov, Vecchia
 from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
 
 KERNELS: Mapping[str, Callable[[], Any]] = {
@@ -26,7 +26,12 @@ STRATEGIES: Mapping[str, Callable[[], Any]] = {
     "transformed": Transformed,
     "unconstrained": Unconstrained,
 }
-SOLVERS: Mapping[str, Callable[[], Any]] = {"dense": Dense, "kronecker": Kronecker, "markov": Markov}
+SOLVERS: Mapping[str, Callable[[], Any]] = {
+    "dense": Dense,
+    "kronecker": Kronecker,
+    "markov": Markov,
+    "vecchia": Vecchia,
+}
 
 
 def kernel_named(value: Any, argument: str = "kernel") -> Any:

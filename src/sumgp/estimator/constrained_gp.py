@@ -47,13 +47,14 @@ from sumgp.laws import Constraint, Law, check_law, complete_scaling
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
-from sumgp.priors import read_noise, read_weights
-from sumgp.solvers import Markov
+from sumgp.priors import map_candidates, read_noise, read_weights
+from sumgp.solvers import Markov, Vecchia
 from sumgp.strategies import (
     FitProblem,
     Fitted,
     Strategy,
     Unconstrained,
+    choose_map_solver,
     choose_solver,
     typical_range,
     warn_if_contradicted,
@@ -82,7 +83,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         None = chosen from the law; Conditioned(), Linearized(), Projected(), Transformed(), Unconstrained(), or
         such a name in lower case: "linearized".
     solver
-        None = chosen from data and kernel; Dense(), Kronecker(), Markov(), or "dense", "kronecker", "markov".
+        None = chosen from data and kernel; Dense(), Kronecker(), Markov(), Vecchia(), or
+        such a name in lower case: "vecchia".
     uncertainty
         "integrated" (hyperparameters averaged over) or "plug-in". With more than 1500 measurements and under Markov()
         hyperparameters are plugged in, with bands as much wider as averages are.
@@ -193,14 +195,17 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             scaling = Scaling(np.zeros_like(scaling.x_shift), scaling.x_scale, scaling.y_shift, scaling.y_scale)
         scaling = complete_scaling(law, ordered, scaling)
         solver, kernel = choose_solver(self.solver, self.kernel, self.strategy, data.n_inputs, int(data.measured.sum()))
-        if isinstance(solver, Markov):
-            warn_of_settings_without_effect(self.strategy, self.restarts)
+        solver = choose_map_solver(solver, kernel, self.strategy, data, law)
+        if isinstance(solver, (Markov, Vecchia)):
+            warn_of_settings_without_effect(solver, self.strategy, self.restarts)
         half_range = typical_range(scaling.inputs(x), isinstance(solver, Markov))
         problem = FitProblem(
             data=data,
             scaling=scaling,
             law=law,
-            candidates=chosen_candidates(
+            candidates=map_candidates(half_range)
+            if isinstance(solver, Vecchia) and kernel is None
+            else chosen_candidates(
                 kernel, half_range, y.shape[1], self.strategy, law, period_of(self.strategy, ordered, scaling)
             ),
             rank=checked_rank(self.rank, y.shape[1]),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Kernel, RationalQuadratic
+from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Kernel, Matern, RationalQuadratic
 
 from sumgp.errors import DataError, worded
 from sumgp.priors.kernels import prepare_kernel
@@ -70,6 +70,13 @@ def default_candidates(
     if period is not None:
         own.append(Candidate(tuple(repeating if shown else smooth for shown in period.shown_by), own=True))
     return Candidate((smooth,)), *own
+
+
+def map_candidates(half_range: np.ndarray) -> tuple[Candidate, ...]:
+    """Kernels for many points, from rough to smooth; several inputs have a lengthscale each."""
+    size: Any = 1.0 if len(half_range) == 1 else np.ones(len(half_range))
+    kernels = (Matern(size, nu=0.5), Matern(size, nu=1.5), Matern(size, nu=2.5), RBF(size))
+    return tuple(Candidate((prepare_kernel(kernel, half_range),)) for kernel in kernels)
 
 
 def quasi_periodic(smooth: Kernel, period: float) -> Kernel:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sumgp.errors import DataError
+from sumgp.errors import DataError, worded
 from sumgp.numerics import check_memory
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers.dense import DenseEvidence
@@ -35,6 +35,25 @@ class Kronecker:
 @dataclass(frozen=True)
 class Markov:
     """State-space form on one input: Matern kernels, O(N)."""
+
+
+@dataclass(frozen=True)
+class Vecchia:
+    """Blocks of points given their nearest earlier neighbours: many points in several inputs, O(N).
+
+    ``neighbours`` of each block of ``block`` points; predictions rest on ``nodes`` averages over the data, ever larger with
+    their distance from the prediction point.
+    """
+
+    neighbours: int = 64
+    block: int = 32
+    nodes: int = 100
+
+    def __post_init__(self) -> None:
+        for name, least in (("neighbours", 1), ("block", 1), ("nodes", 2)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+                raise DataError(worded(name, f"a whole number from {least} on", repr(value), "leave the default"))
 
 
 def takes_kronecker(solver: object, prior: MultitaskPrior, y: np.ndarray) -> bool:

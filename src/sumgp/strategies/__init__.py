@@ -8,6 +8,7 @@ from sumgp.strategies.interface import Fitted, PosteriorComponent, Strategy
 from sumgp.strategies.joint_gaussian import GivesJointGaussian, JointSum
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed
 from sumgp.strategies.linearized import Linearized
+from sumgp.strategies.map_choice import choose_map_solver
 from sumgp.strategies.point_posterior import (
     LocalPosterior,
     MovedOntoLaw,
@@ -45,6 +46,7 @@ __all__ = [
     "TrainingRows",
     "Unconstrained",
     "Unprojected",
+    "choose_map_solver",
     "choose_solver",
     "component_left_out",
     "fit_candidates",

@@ -15,6 +15,7 @@ from sumgp.strategies.imposed_law import LawEngine
 from sumgp.strategies.interface import Fitted, Strategy
 from sumgp.strategies.markov_fits import fit_time_series
 from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.vecchia_fits import fit_many_points
 from sumgp.strategies.weight_component import Component
 
 CLOSED = 3e-3  # rows that obey the law this well (in sds of the outputs) have noise that obeys it too
@@ -38,6 +39,8 @@ class Conditioned(Strategy):
                 "strategy: Conditioned() imposes linear laws only, and this law is nonlinear; use Linearized() or None"
             )
         single = all(candidate.is_separable for candidate in problem.candidates)
+        if problem.uses_vecchia:
+            return fit_many_points(problem, on_law=True)
         if problem.uses_markov:
             on_tasks = law.has_constant_coefficients and not law.unknowns and single and not self.joint
             return fit_time_series(problem, "tasks" if on_tasks else "joint")

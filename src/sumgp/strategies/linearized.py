@@ -20,6 +20,7 @@ from sumgp.strategies.interface import Fitted, Strategy
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out
 from sumgp.strategies.markov_fits import fit_time_series
 from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.vecchia_fits import fit_many_points
 from sumgp.strategies.weight_component import Component
 
 # How far the law at one point speaks about others, in lengthscales (None: as far as the prior does), and how likely each is
@@ -46,6 +47,8 @@ class Linearized(Strategy):
 
     def fit(self, problem: FitProblem) -> Fitted:
         assert problem.law is not None
+        if problem.uses_vecchia:
+            return fit_many_points(problem, on_law=True)
         if problem.uses_markov:
             return fit_time_series(problem, "law")
         spaced = set_up_law(problem.law, problem.data, problem.scaling, 1.0)

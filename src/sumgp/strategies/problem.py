@@ -13,7 +13,7 @@ from sumgp.data import Data, Scaling
 from sumgp.hyperparameters import MapEstimate, Objective, Scan, maximise, row_spacing, starting_points
 from sumgp.laws import Law
 from sumgp.priors import Candidate, MultitaskPrior, NoiseModel, TaskLaw, canonical_order, hyper_priors
-from sumgp.solvers import Markov, check_solver_memory
+from sumgp.solvers import Markov, Vecchia, check_solver_memory
 
 ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many rows
 MANY_PARAMETERS = 25  # above this the default's second further start costs more than it finds; more are made if asked for
@@ -57,6 +57,11 @@ class FitProblem:
     def uses_markov(self) -> bool:
         """True if the fit goes through the state-space form."""
         return isinstance(self.solver, Markov)
+
+    @property
+    def uses_vecchia(self) -> bool:
+        """True if the fit goes through blocks of points with neighbours."""
+        return isinstance(self.solver, Vecchia)
 
     @property
     def half_range(self) -> np.ndarray:

@@ -14,6 +14,7 @@ from sumgp.strategies.imposed_law import LawEngine
 from sumgp.strategies.interface import Fitted, Strategy
 from sumgp.strategies.markov_fits import fit_time_series
 from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.vecchia_fits import fit_many_points
 from sumgp.strategies.weight_component import Component
 
 UNMET = 1e-6  # scaled residual of a projected point above which the law counts as not met
@@ -27,6 +28,8 @@ class Projected(Strategy):
 
     def fit(self, problem: FitProblem) -> Fitted:
         assert problem.law is not None
+        if problem.uses_vecchia:
+            return fit_many_points(problem, on_law=True)
         if problem.uses_markov:
             return fit_time_series(problem, "projected")
         setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)

@@ -8,6 +8,7 @@ from sumgp.strategies.averaging import fit_candidates, mix
 from sumgp.strategies.interface import Fitted, Strategy
 from sumgp.strategies.markov_fits import fit_time_series
 from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.vecchia_fits import fit_many_points
 from sumgp.strategies.weight_component import plain_component
 
 
@@ -18,6 +19,8 @@ class Unconstrained(Strategy):
     draws: int = 24
 
     def fit(self, problem: FitProblem) -> Fitted:
+        if problem.uses_vecchia:
+            return fit_many_points(problem, on_law=False)
         if problem.uses_markov:
             return fit_time_series(problem, "unconstrained")
         fitted = fit_candidates(problem, problem.priors("task"))

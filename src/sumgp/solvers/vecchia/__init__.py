@@ -3,17 +3,45 @@
 from sumgp.solvers.vecchia.blocks import BlockGroup, make_blocks
 from sumgp.solvers.vecchia.covariance import ScaledCovariance, elementary, has_elementary_form
 from sumgp.solvers.vecchia.evidence import LatentEvidence, Latents, latent_evidence
+from sumgp.solvers.vecchia.mixing import LengthPrior, MixedObjective, MixedRows
+from sumgp.solvers.vecchia.outputs import (
+    KnownNoise,
+    LinearRows,
+    OutputModel,
+    OutputRows,
+    RowInformation,
+    incomplete_information,
+    known_information,
+    output_rows,
+)
 from sumgp.solvers.vecchia.predict import LatentField, LatentMarginals
+from sumgp.solvers.vecchia.search import Fit, KernelChoice, MapSettings, fit_map, kernel_title
 
 __all__ = [
     "BlockGroup",
+    "Fit",
+    "KernelChoice",
+    "KnownNoise",
     "LatentEvidence",
     "LatentField",
     "LatentMarginals",
     "Latents",
+    "LengthPrior",
+    "LinearRows",
+    "MapSettings",
+    "MixedObjective",
+    "MixedRows",
+    "OutputModel",
+    "OutputRows",
+    "RowInformation",
     "ScaledCovariance",
     "elementary",
+    "fit_map",
     "has_elementary_form",
+    "incomplete_information",
+    "kernel_title",
+    "known_information",
     "latent_evidence",
     "make_blocks",
+    "output_rows",
 ]

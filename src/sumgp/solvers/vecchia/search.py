@@ -1,0 +1,133 @@
+"""Hyperparameters of a large map: kernels compared on some of the rows, the best then fitted to all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from sumgp.solvers.vecchia.blocks import coarse_to_fine, leaf_order, make_blocks
+from sumgp.solvers.vecchia.covariance import ScaledCovariance
+from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, MixedRows, search
+
+FIRST_SHARE = 0.3  # of half the inputs' range: where lengthscales of maps begin
+COMPARED_ON, MOST_COMPARED_ON = 1024, 2048  # rows that kernels are compared on, where there are fewer or more than
+MANY_ROWS = 6000
+FIRST_STEPS, FURTHER_STEPS, LAST_STEPS = 60, 25, 25
+FIRST_PRECISION, LAST_PRECISION = 0.05, 0.02  # of the log posterior
+
+
+@dataclass(frozen=True)
+class MapSettings:
+    """Points of a block, earlier neighbours of each, variance of the constant mean relative to the signal's."""
+
+    block: int
+    neighbours: int
+    mean_variance: float
+
+
+class KernelChoice(NamedTuple):
+    """A kernel and the prior of its theta."""
+
+    covariance: ScaledCovariance
+    prior: LengthPrior
+
+
+class Fit(NamedTuple):
+    """The chosen kernel at its end, log signals (q,), mixing parameters; log posteriors of all kernels on some rows."""
+
+    covariance: ScaledCovariance
+    log_signal: np.ndarray
+    mixing: np.ndarray
+    log_posterior: float
+    log_prior: float
+    status: str
+    evaluations: int
+    compared: tuple[tuple[str, float], ...]
+    compared_on: int
+
+
+def spread_rows(x: np.ndarray, count: int, block: int) -> np.ndarray:
+    """Positions of about ``count`` rows: whole leaves spread evenly, so that near and far pairs are among them."""
+    leaves = max(count // block, 1)
+    order = leaf_order(x, block)
+    starts = np.arange(0, len(x), block)[coarse_to_fine(-(-len(x) // block))][:leaves]
+    return np.sort(np.concatenate([order[start : start + block] for start in starts]))
+
+
+def fit_map(
+    rows: MixedRows,
+    log_signal: np.ndarray,
+    candidates: tuple[KernelChoice, ...],
+    settings: MapSettings,
+    progress: Callable[[str], None],
+) -> Fit:
+    """The candidate of highest posterior density on some rows, then on all of them.
+
+    ``candidates`` run from rough to smooth, the search from the second of them downhill to either side.
+    """
+    half_range = 0.5 * np.ptp(rows.x, axis=0)
+    scale = np.where(half_range > 0, half_range, 1.0)
+    some, count = rows, COMPARED_ON if len(rows.x) < MANY_ROWS else MOST_COMPARED_ON
+    if len(rows.x) > count:
+        some = rows.at(spread_rows(rows.x / scale, count, settings.block))
+    blocks = make_blocks(some.x / scale, settings.block, settings.neighbours)
+    found: dict[int, Found] = {}
+
+    def tried(number: int, beside: int | None = None) -> float:
+        if 0 <= number < len(candidates) and number not in found:
+            covariance, prior = candidates[number]
+            progress(f"hyperparameters: {kernel_title(covariance)} on {len(some.x)} rows")
+            objective = MixedObjective(some, covariance, blocks, prior, settings.mean_variance)
+            start = np.concatenate([_first_theta(candidates[number]), log_signal, some.start()])
+            if beside is not None:
+                start = found[beside].parameters
+            steps = FIRST_STEPS if beside is None else FURTHER_STEPS
+            found[number] = search(objective, start, steps, FIRST_PRECISION)
+        return found[number].value if number in found else np.inf
+
+    best = min(1, len(candidates) - 1)
+    tried(best)
+    for step in (1, -1):
+        while tried(best + step, best) < found[best].value:
+            best += step
+    covariance, prior = candidates[best]
+    last, total = found[best], sum(f.evaluations for f in found.values())
+    objective = MixedObjective(some, covariance, blocks, prior, settings.mean_variance)
+    if len(some.x) < len(rows.x):
+        theta = last.parameters[: covariance.n_parameters]
+        lengths = covariance.at(theta).lengthscales(rows.x.shape[1])
+        progress(f"hyperparameters: {kernel_title(covariance)} on all {len(rows.x)} rows")
+        blocks = make_blocks(rows.x / lengths, settings.block, settings.neighbours)
+        objective = MixedObjective(rows, covariance, blocks, prior, settings.mean_variance)
+        last = search(objective, last.parameters, LAST_STEPS, LAST_PRECISION)
+        total += last.evaluations
+    p, q = covariance.n_parameters, rows.n_latents
+    theta, signal, mixing = last.parameters[:p], last.parameters[p : p + q], last.parameters[p + q :]
+    collapsed = np.any((theta < prior.spikes) & prior.is_length)
+    return Fit(
+        covariance.at(theta),
+        signal,
+        mixing,
+        -last.value,
+        objective.log_prior(last.parameters)[0],
+        "lengthscale collapsed" if collapsed else last.status,
+        total,
+        tuple((kernel_title(candidates[i].covariance), -f.value) for i, f in sorted(found.items())),
+        len(some.x),
+    )
+
+
+def kernel_title(covariance: ScaledCovariance) -> str:
+    """Short name of a kernel."""
+    kernel = covariance.kernel
+    half = {0.5: " 1/2", 1.5: " 3/2", 2.5: " 5/2"}.get(getattr(kernel, "nu", None), "")
+    return type(kernel).__name__ + half
+
+
+def _first_theta(candidate: KernelChoice) -> np.ndarray:
+    """Free lengthscales at a share of half the range, all else as given."""
+    centre = candidate.prior.centre + np.log(FIRST_SHARE)
+    return np.where(candidate.prior.is_length, centre, candidate.covariance.kernel.theta)

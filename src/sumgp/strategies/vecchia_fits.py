@@ -1,0 +1,216 @@
+"""Fits of many points in several inputs: the same strategies on blocks of points with neighbours."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sumgp.errors import ConstraintError, DataError, worded
+from sumgp.hyperparameters import row_spacing
+from sumgp.laws import RightSides, SumLaw, independent_rows, set_up_law, unit_free_rows
+from sumgp.priors import hyper_priors, lengthscale_mask
+from sumgp.solvers.vecchia import (
+    Fit,
+    KernelChoice,
+    KnownNoise,
+    LatentField,
+    LengthPrior,
+    LinearRows,
+    MapSettings,
+    OutputModel,
+    OutputRows,
+    RowInformation,
+    ScaledCovariance,
+    elementary,
+    fit_map,
+    incomplete_information,
+    kernel_title,
+    known_information,
+    output_rows,
+)
+from sumgp.strategies.averaging import WIDENING
+from sumgp.strategies.interface import Fitted
+from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.vecchia_component import LinearOffset, VecchiaComponent
+
+FEWEST_COMPLETE = 50  # rows in which every output is measured
+MEAN_VARIANCE = 4.0  # of the constant mean, times the signal's: as elsewhere
+ALIKE = 1e-9  # relative: noises of rows that differ by a factor only
+
+
+class _Law(NamedTuple):
+    """A linear law of constant coefficients, unit-free, and its totals anywhere."""
+
+    rows: LinearRows
+    right_sides: RightSides | None
+
+
+class _Noise(NamedTuple):
+    """Factors of rows (N,), and variances (T,) where they are known; ``own`` (N, T) where rows differ otherwise."""
+
+    factor: np.ndarray
+    known: KnownNoise | None
+    own: np.ndarray | None = None
+
+
+def fit_many_points(problem: FitProblem, on_law: bool) -> Fitted:
+    """Fit by blocks with neighbours; ``on_law``: a law holds for the predictions.
+
+    Linear laws of constant coefficients are built into the outputs, all others are met by moving each point.
+    """
+    law = problem.law if on_law else None
+    built_in = isinstance(law, SumLaw) and law.is_linear and law.has_constant_coefficients
+    _check_law(problem, on_law)
+    linear = _linear(problem, law if built_in else None)  # type: ignore[arg-type]
+    y, noise = problem.y, _noise(problem)
+    complete = ~np.isnan(y).any(axis=1)
+    _check_complete(problem, complete)
+    rows = output_rows(
+        problem.x[complete],
+        y[complete],
+        LinearRows(linear.rows.F, linear.rows.totals[complete]),
+        noise.factor[complete],
+        noise.known,
+    )
+    if not rows.mixed.n_latents:
+        raise ConstraintError("solver: the law alone determines every output; use Dense(), which needs no search then")
+    settings = MapSettings(problem.solver.block, problem.solver.neighbours, MEAN_VARIANCE)
+    fit = fit_map(rows.mixed, rows.log_signal, _kernels(problem), settings, problem.progress)
+    model = rows.model(rows.mixed.mixing(fit.mixing))
+    information = _information(problem, rows, fit, model, (linear, noise, complete))
+    seen = ~np.isnan(y).all(axis=1)
+    field = LatentField(
+        problem.x[seen],
+        information.precision[seen],
+        information.pulled[seen],
+        np.exp(fit.log_signal),
+        fit.covariance.kernel,
+        MEAN_VARIANCE,
+        problem.solver.nodes,
+    )
+    offset = None if linear.right_sides is None else LinearOffset(linear.right_sides, model.D, model.base)
+    moved = law is not None and not built_in
+    unit_free = set_up_law(problem.law, problem.data, problem.scaling, 1.0).law if moved else None  # type: ignore[arg-type]
+    theta = np.concatenate([fit.covariance.kernel.theta, fit.log_signal, fit.mixing])
+    component = VecchiaComponent(field, model.loading, np.diagonal(model.noise).copy(), theta, offset, unit_free)
+    report = _report(problem, fit, theta, rows.log_constant)
+    report["law"] = "none" if law is None else "on the outputs' covariance" if built_in else "point by point"
+    report |= {"complete_rows": int(complete.sum()), "noise_covariance": model.noise}
+    if problem.uncertainty == "integrated":
+        component, report["widening"] = component.widened(WIDENING), WIDENING
+    return Fitted((component,), np.ones(1), unit_free, report)
+
+
+def _check_law(problem: FitProblem, on_law: bool) -> None:
+    law = problem.law
+    if law is None or not on_law:
+        return
+    if law.unknowns:
+        raise ConstraintError(
+            f"solver: Vecchia() cannot estimate the constant {law.unknowns[0]!r}; give its value, or use solver=Dense() on "
+            "fewer rows to learn it"
+        )
+    if np.any(law.noise > 0):
+        raise ConstraintError(
+            "solver: Vecchia() takes laws that hold exactly, not soft ones; leave out the law's noise, or use solver=Dense() "
+            "with fewer rows"
+        )
+
+
+def _check_complete(problem: FitProblem, complete: np.ndarray) -> None:
+    never = np.flatnonzero(~problem.data.measured.any(axis=0))
+    if len(never):
+        name = problem.data.output_names[never[0]]
+        raise DataError(
+            f"solver: Vecchia() needs rows in which every output is measured, and {name!r} never is; leave it out and "
+            "compute it from the law, or use solver=Dense() with fewer rows"
+        )
+    wanted = max(FEWEST_COMPLETE, 4 * problem.n_outputs)
+    if complete.sum() < wanted:
+        raise DataError(
+            worded(
+                "Y",
+                f"at least {wanted} complete rows for solver=Vecchia(), which learns how outputs vary together from them",
+                f"{int(complete.sum())}",
+                "use solver=Dense() with fewer rows, or fit the outputs one by one",
+            )
+        )
+
+
+def _linear(problem: FitProblem, law: SumLaw | None) -> _Law:
+    """F and totals of the law in the outputs' own order."""
+    T = problem.n_outputs
+    if law is None:
+        return _Law(LinearRows(np.zeros((0, T)), np.zeros((len(problem.x), 0))), None)
+    F, _, keep = independent_rows(law, problem.data, problem.scaling)
+    unit_F, size, shift = unit_free_rows(F, problem.scaling)
+    right_sides = RightSides(law, tuple(keep), shift, size)
+    return _Law(LinearRows(unit_F, right_sides(problem.data.x)), right_sides)
+
+
+def _noise(problem: FitProblem) -> _Noise:
+    """Noise as the search takes it: rows alike up to a factor each."""
+    model, N = problem.noise, len(problem.x)
+    factor = np.ones(N) if model.row_factor is None else model.row_factor
+    if model.known is None:
+        return _Noise(factor, None)
+    variances = model.known * factor[:, None]
+    typical = np.exp(np.mean(np.log(variances), axis=0))
+    rows = np.exp(np.mean(np.log(variances / typical), axis=1))
+    alike = np.all(np.abs(variances / (rows[:, None] * typical) - 1.0) < ALIKE)
+    return _Noise(rows, KnownNoise(typical), None if alike else variances)
+
+
+def _kernels(problem: FitProblem) -> tuple[KernelChoice, ...]:
+    """The candidates' kernels with the prior of their parameters."""
+    spacing = row_spacing(problem.x / problem.half_range)
+    result = []
+    for candidate in problem.candidates:
+        if len(candidate.kernels) > 1:
+            raise DataError(
+                worded("kernel", "one kernel for solver=Vecchia()", "several terms", "give one, or use Dense() or Markov()")
+            )
+        kernel = elementary(candidate.kernels[0])
+        priors = hyper_priors(kernel, problem.half_range, spacing)
+        prior = LengthPrior(np.array([p.centre for p in priors]), lengthscale_mask(kernel), np.array([p.spikes for p in priors]))
+        result.append(KernelChoice(ScaledCovariance(kernel), prior))
+    return tuple(result)
+
+
+def _information(
+    problem: FitProblem, rows: OutputRows, fit: Fit, model: OutputModel, told: tuple[_Law, _Noise, np.ndarray]
+) -> RowInformation:
+    """What each row says about the latents, in all its measured entries."""
+    linear, noise, complete = told
+    offset = linear.rows.totals @ model.D + model.base
+    if noise.own is not None:
+        return known_information(problem.y, offset, model, noise.own)
+    w = rows.mixed.Z @ rows.mixed.mixing(fit.mixing).T
+    if complete.all():
+        return RowInformation(1.0 / noise.factor, w / noise.factor[:, None])
+    found = incomplete_information(problem.y, offset, model, noise.factor)
+    q = w.shape[1]
+    found.precision[complete] = np.eye(q) / noise.factor[complete, None, None]
+    found.pulled[complete] = w / noise.factor[complete, None]
+    return found
+
+
+def _report(problem: FitProblem, fit: Fit, theta: np.ndarray, constant: float) -> dict[str, Any]:
+    solver = problem.solver
+    title = kernel_title(fit.covariance)
+    return {
+        "status": fit.status,
+        "hyperparameter_status": fit.status,
+        "kernel": title,
+        "candidates": [{"kernel": name, "objective": -value} for name, value in fit.compared],
+        "theta": theta,
+        "log_evidence": fit.log_posterior - fit.log_prior + constant,
+        "log_posterior": fit.log_posterior,
+        "restarts": 0,
+        "evaluations": fit.evaluations,
+        "kernels_compared_on": fit.compared_on,
+        "lengthscales": fit.covariance.lengthscales(problem.x.shape[1]),
+        "solver": f"Vecchia: blocks of {solver.block} rows given {solver.neighbours} neighbours, {solver.nodes} nodes",
+        "uncertainty": "plug-in (Vecchia solver)",
+    }
