@@ -59,10 +59,17 @@ class ScaledCovariance:
         decay = np.exp(-r)
         if nu == 0.5:
             return Profile(decay, decay / np.maximum(r, NEAREST))
+        slope = r * decay
+        slope += decay  # (1 + r) exp(-r)
         if nu == 1.5:
-            return Profile((1.0 + r) * decay, 3.0 * decay)
-        slope = (1.0 + r) * decay
-        return Profile(slope + (r * r / 3.0) * decay, (5.0 / 3.0) * slope)
+            decay *= 3.0
+            return Profile(slope, decay)
+        r *= r
+        r *= decay
+        r *= 1.0 / 3.0
+        r += slope
+        slope *= 5.0 / 3.0
+        return Profile(r, slope)
 
     def values(self, s: np.ndarray) -> np.ndarray:
         """k alone."""

@@ -61,15 +61,17 @@ def latent_evidence(
             members = group.members[start : start + step]
             points = scaled[members]
             profile = covariance.profile(squared_distances(points, points))
-            weights = np.zeros_like(profile.k)
+            rows = np.empty((len(members), n_latents, group.n_new + 2, m))
+            signs = np.full(rows.shape[1:3], -0.5)
+            signs[:, 0] = 0.5
+            signs *= np.exp(latents.log_signal)[:, None]
+            K = profile.k + mean_variance
             for i in range(n_latents):
-                rows, sums = _blocks_of_one(members, group.n_new, profile.k + mean_variance, latents, i, by_w)
+                sums = _blocks_of_one(members, K, latents, i, rows[:, i], by_w)
                 value += sums[0]
                 by_signal[i] += sums[1]
-                signed = rows * np.exp(latents.log_signal[i])
-                signed[:, 1:] *= -1.0
-                weights += signed.swapaxes(1, 2) @ rows
-            weights *= 0.5
+            flat = rows.reshape(len(members), -1, m)
+            weights = (flat * signs.reshape(-1, 1)).swapaxes(1, 2) @ flat
             if profile.by_shape is not None:
                 by_shape += float(np.sum(weights * profile.by_shape))
             weights *= profile.p
@@ -88,11 +90,11 @@ def squared_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _blocks_of_one(
-    members: np.ndarray, n_new: int, K: np.ndarray, latents: Latents, i: int, by_w: np.ndarray
-) -> tuple[np.ndarray, tuple[float, float]]:
-    """Rows (B, n + 2, m) of all blocks for latent i, and the sums of log p and of its derivative by log signal."""
+    members: np.ndarray, K: np.ndarray, latents: Latents, i: int, rows: np.ndarray, by_w: np.ndarray
+) -> tuple[float, float]:
+    """Sums of log p and of its derivative by log signal for latent i; fills in ``rows`` (B, n + 2, m), adds to ``by_w``."""
     B, m = members.shape
-    rows = np.empty((B, n_new + 2, m))
+    n_new = rows.shape[1] - 2
     signal, value, by_signal = float(np.exp(latents.log_signal[i])), 0.0, 0.0
     noise, w = latents.noise[members], latents.w[members, i]
     pulls = np.empty((B, m))
@@ -102,11 +104,10 @@ def _blocks_of_one(
         value += part.value
         by_signal += part.fit
     # <dlog p / dC, C> is known from the residuals alone; what remains of it without the noise is the signal's part.
-    squares = rows**2
-    by_noise = squares[:, 0] - squares[:, 1:].sum(axis=1)
+    by_noise = rows[:, 0] ** 2 - np.einsum("bnm,bnm->bm", rows[:, 1:], rows[:, 1:])
     by_signal -= 0.5 * float(np.sum(by_noise * noise))
-    by_w[:, i] -= np.bincount(members.ravel(), pulls.ravel(), len(by_w))
-    return rows, (value, by_signal)
+    np.subtract.at(by_w[:, i], members.ravel(), pulls.ravel())
+    return value, by_signal
 
 
 def _factored(C: np.ndarray, noise: np.ndarray, w: np.ndarray, n_new: int) -> _Factored:

@@ -24,6 +24,11 @@ SIGNAL_CENTRE, SIGNAL_SD = float(np.log(400.0)), 4.0  # log signal / noise varia
 LENGTH_BELOW, LENGTH_ABOVE, LENGTH_HEAVY = 1.0, 10.0, 1.5  # widths of a log lengthscale's prior, as elsewhere
 SHAPE_SD = 2.0  # of log alpha
 REFUSED = 1e25
+MOST_CURVED = 24  # parameters up to which as many evaluations for the curvature are worth their time
+CURVED_STEP = 1e-4
+LEAST_CURVATURE = 1e-5  # of the largest
+HOPELESS = 0.1  # gain of one step relative to what is missing
+SUFFICIENT, SHORTER, SHORTEST_STEP = 1e-4, 0.3, 1e-4  # of a step: share of the expected gain, next length, least length
 
 
 class LengthPrior(NamedTuple):
@@ -149,23 +154,82 @@ class MixedObjective:
 
 
 class Found(NamedTuple):
-    """End of a search: parameters, -log posterior of all rows, status in words, evaluations."""
+    """End of a search: parameters, -log posterior of all rows, status in words, evaluations.
+
+    ``metric`` (p, p): the inverse curvature per row that the search has seen; another on similar rows begins with it.
+    """
 
     parameters: np.ndarray
     value: float
     status: str
     evaluations: int
+    metric: np.ndarray
 
 
 def search(objective: MixedObjective, start: np.ndarray, max_steps: int, precision: float) -> Found:
     """L-BFGS-B down to a gain below ``precision`` of the log posterior."""
-    N = len(objective.rows.x)
-    bounds = objective.bounds()
+    N, bounds = len(objective.rows.x), objective.bounds()
     low, high = np.array(bounds).T
-    first = max(1.0, abs(objective(np.clip(start, low, high))[0]))
-    options = {"maxiter": max_steps, "ftol": precision / (N * first), "gtol": 1e-9, "maxcor": 20}
+    options = {"maxiter": max_steps, "ftol": precision / N, "gtol": 1e-9, "maxcor": 20}
     result = minimize(objective, np.clip(start, low, high), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     if not result.fun < REFUSED:
         raise NumericalError("Vecchia: no hyperparameters could be fitted; check duplicates, or give a known noise=")
     status = "converged" if result.status == 0 or result.nit < max_steps else "step limit"
-    return Found(np.asarray(result.x), float(result.fun) * N, status, int(result.nfev))
+    metric = result.hess_inv.todense()
+    return Found(np.asarray(result.x), float(result.fun) * N, status, int(result.nfev), 0.5 * (metric + metric.T))
+
+
+def with_curvature(objective: MixedObjective, found: Found) -> Found:
+    """The same with its metric from differences of gradients, where parameters are few: L-BFGS sees no long valleys."""
+    n = len(found.parameters)
+    if n > MOST_CURVED:
+        return found
+    _, at = objective(found.parameters)
+    H = np.stack([(objective(found.parameters + CURVED_STEP * e)[1] - at) / CURVED_STEP for e in np.eye(n)])
+    values, vectors = np.linalg.eigh(0.5 * (H + H.T))
+    metric = (vectors / np.maximum(values, LEAST_CURVATURE * values[-1])) @ vectors.T
+    return found._replace(metric=metric, evaluations=found.evaluations + n + 1)
+
+
+def search_near(
+    objective: MixedObjective, near: Found, max_steps: int, precision: float, limit: float = np.inf
+) -> Found:
+    """BFGS from the end of a search on similar rows, whose curvature makes the first steps nearly Newton's.
+
+    Ends where the next step is expected to gain less than ``precision``, or far too little to come below ``limit``.
+    """
+    N, (low, high) = len(objective.rows.x), np.array(objective.bounds()).T
+    x, H = np.clip(near.parameters, low, high), near.metric
+    value, slope = objective(x)
+    evaluations, status = 1, "step limit"
+    for _ in range(max_steps):
+        stuck = ((x <= low) & (slope > 0)) | ((x >= high) & (slope < 0))
+        direction = np.where(stuck, 0.0, -H @ np.where(stuck, 0.0, slope))
+        expected = float(slope @ direction)
+        if -0.5 * N * expected < max(precision, HOPELESS * (N * value - limit)):
+            status = "converged"
+            break
+        new, new_value, new_slope, length = x, np.inf, slope, 1.0
+        while new_value > value + SUFFICIENT * length * expected and length > SHORTEST_STEP:
+            new = np.clip(x + length * direction, low, high)
+            new_value, new_slope = objective(new)
+            evaluations += 1
+            length *= SHORTER
+        if new_value >= value:
+            status = "converged"  # round-off: no step along a direction of descent gains anything
+            break
+        H = _updated(H, new - x, new_slope - slope)
+        x, value, slope = new, new_value, new_slope
+    if not value < REFUSED:
+        raise NumericalError("Vecchia: no hyperparameters could be fitted; check duplicates, or give a known noise=")
+    return Found(x, value * N, status, evaluations, H)
+
+
+def _updated(H: np.ndarray, moved: np.ndarray, turned: np.ndarray) -> np.ndarray:
+    """BFGS's inverse curvature after a step ``moved`` that changed the slope by ``turned``."""
+    along = float(moved @ turned)
+    if along <= 1e-12 * float(np.linalg.norm(moved) * np.linalg.norm(turned)):
+        return H
+    Hy = H @ turned
+    outer = np.outer(moved, Hy)
+    return H + (1.0 + float(turned @ Hy) / along) * np.outer(moved, moved) / along - (outer + outer.T) / along

@@ -10,13 +10,13 @@ import numpy as np
 
 from sumgp.solvers.vecchia.blocks import coarse_to_fine, leaf_order, make_blocks
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
-from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, MixedRows, search
+from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, MixedRows, search, search_near, with_curvature
 
 FIRST_SHARE = 0.3  # of half the inputs' range: where lengthscales of maps begin
 COMPARED_ON, MOST_COMPARED_ON = 1024, 2048  # rows that kernels are compared on, where there are fewer or more than
 MANY_ROWS = 6000
 FIRST_STEPS, FURTHER_STEPS, LAST_STEPS = 60, 25, 25
-FIRST_PRECISION, LAST_PRECISION = 0.05, 0.02  # of the log posterior
+PRECISION = 0.05  # of the log posterior, which hyperparameters within their own uncertainty change by a half
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,11 @@ def fit_map(
             covariance, prior = candidates[number]
             progress(f"hyperparameters: {kernel_title(covariance)} on {len(some.x)} rows")
             objective = MixedObjective(some, covariance, blocks, prior, settings.mean_variance)
-            start = np.concatenate([_first_theta(candidates[number]), log_signal, some.start()])
-            if beside is not None:
-                start = found[beside].parameters
-            steps = FIRST_STEPS if beside is None else FURTHER_STEPS
-            found[number] = search(objective, start, steps, FIRST_PRECISION)
+            if beside is None:
+                start = np.concatenate([_first_theta(candidates[number]), log_signal, some.start()])
+                found[number] = with_curvature(objective, search(objective, start, FIRST_STEPS, PRECISION))
+            else:
+                found[number] = search_near(objective, found[beside], FURTHER_STEPS, PRECISION, found[beside].value)
         return found[number].value if number in found else np.inf
 
     best = min(1, len(candidates) - 1)
@@ -102,7 +102,7 @@ def fit_map(
         progress(f"hyperparameters: {kernel_title(covariance)} on all {len(rows.x)} rows")
         blocks = make_blocks(rows.x / lengths, settings.block, settings.neighbours)
         objective = MixedObjective(rows, covariance, blocks, prior, settings.mean_variance)
-        last = search(objective, last.parameters, LAST_STEPS, LAST_PRECISION)
+        last = search_near(objective, last, LAST_STEPS, PRECISION)
         total += last.evaluations
     p, q = covariance.n_parameters, rows.n_latents
     theta, signal, mixing = last.parameters[:p], last.parameters[p : p + q], last.parameters[p + q :]
