@@ -1,17 +1,18 @@
-"""Regression with Gaussian noise: dense, Kronecker, and in weight space; time series in linear time are in ``markov``."""
+"""Regression with Gaussian noise: dense, Kronecker, and in weight space; long series are in ``markov``, large maps in ``vecchia``."""
 
-from sumgp.solvers.choice import (
+from sumgp.solvers.dense import (
     Dense,
+    DenseEvidence,
     Kronecker,
+    KroneckerEvidence,
     Markov,
-    Vecchia,
     check_solver_memory,
     choose_evidence,
     choose_series_evidence,
+    fits_kronecker,
 )
-from sumgp.solvers.dense import DenseEvidence
 from sumgp.solvers.joint import JointEvidence
-from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker
+from sumgp.solvers.vecchia import Vecchia
 from sumgp.solvers.weights import WeightPosterior, build_features, condition_on_data
 
 __all__ = [

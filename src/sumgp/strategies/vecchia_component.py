@@ -9,8 +9,7 @@ import numpy as np
 from sumgp.laws import RightSides, UnitFreeLaw, project
 from sumgp.numerics import cholesky
 from sumgp.solvers.vecchia import LatentField
-from sumgp.strategies.point_posterior import Unprojected, local_posteriors, projected_draws
-from sumgp.strategies.weight_component import moving_metric
+from sumgp.strategies.weight_component import Unprojected, local_posteriors, moving_metric, projected_draws
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,9 @@ class VecchiaComponent:
         """Each point on its own, before it is moved onto the law."""
         found = self.field.marginals(x)
         mean = self._outputs(found.mean, x_law)
-        covariance = self.widening**2 * np.einsum("ti,nij,uj->ntu", self.loading, found.covariance, self.loading, optimize=True)
+        covariance = self.widening**2 * np.einsum(
+            "ti,nij,uj->ntu", self.loading, found.covariance, self.loading, optimize=True
+        )
         if self.law is None:
             return Unprojected(mean, covariance)
         return Unprojected(mean, covariance, self._metric(covariance), np.einsum("ntt->nt", covariance))

@@ -2,40 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
+from sumgp.data import Data
 from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.hyperparameters import row_spacing
-from sumgp.laws import RightSides, SumLaw, independent_rows, set_up_law, unit_free_rows
+from sumgp.laws import Law, RightSides, SumLaw, independent_rows, set_up_law, unit_free_rows
 from sumgp.priors import hyper_priors, lengthscale_mask
 from sumgp.solvers.vecchia import (
+    MEAN_VARIANCE,
     Fit,
     KernelChoice,
     KnownNoise,
     LatentField,
     LengthPrior,
     LinearRows,
-    MapSettings,
     OutputModel,
     OutputRows,
     RowInformation,
     ScaledCovariance,
+    Vecchia,
     elementary,
     fit_map,
+    has_elementary_form,
     incomplete_information,
     kernel_title,
     known_information,
     output_rows,
 )
 from sumgp.strategies.averaging import WIDENING
-from sumgp.strategies.interface import Fitted
-from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.problem import FitProblem, Fitted, Strategy
 from sumgp.strategies.vecchia_component import LinearOffset, VecchiaComponent
 
+# Measured entries above which blocks with neighbours are chosen. Two inputs, three outputs that sum to one, CPU seconds of
+# fit and 500 predictions, dense / blocks: 1,500 entries .../..., 3,000 entries .../...
+LARGE_MAP = 3000
+LEAST_COMPLETE = 0.2  # share of the rows in which every output is measured, for an automatic choice
+FEWEST_FOR_CHOICE = 300
 FEWEST_COMPLETE = 50  # rows in which every output is measured
-MEAN_VARIANCE = 4.0  # of the constant mean, times the signal's: as elsewhere
 ALIKE = 1e-9  # relative: noises of rows that differ by a factor only
 
 
@@ -75,8 +83,7 @@ def fit_many_points(problem: FitProblem, on_law: bool) -> Fitted:
     )
     if not rows.mixed.n_latents:
         raise ConstraintError("solver: the law alone determines every output; use Dense(), which needs no search then")
-    settings = MapSettings(problem.solver.block, problem.solver.neighbours, MEAN_VARIANCE)
-    fit = fit_map(rows.mixed, rows.log_signal, _kernels(problem), settings, problem.progress)
+    fit = fit_map(rows.mixed, rows.log_signal, _kernels(problem), problem.solver, problem.progress)
     model = rows.model(rows.mixed.mixing(fit.mixing))
     information = _information(problem, rows, fit, model, (linear, noise, complete))
     seen = ~np.isnan(y).all(axis=1)
@@ -173,7 +180,9 @@ def _kernels(problem: FitProblem) -> tuple[KernelChoice, ...]:
             )
         kernel = elementary(candidate.kernels[0])
         priors = hyper_priors(kernel, problem.half_range, spacing)
-        prior = LengthPrior(np.array([p.centre for p in priors]), lengthscale_mask(kernel), np.array([p.spikes for p in priors]))
+        prior = LengthPrior(
+            np.array([p.centre for p in priors]), lengthscale_mask(kernel), np.array([p.spikes for p in priors])
+        )
         result.append(KernelChoice(ScaledCovariance(kernel), prior))
     return tuple(result)
 
@@ -214,3 +223,21 @@ def _report(problem: FitProblem, fit: Fit, theta: np.ndarray, constant: float) -
         "solver": f"Vecchia: blocks of {solver.block} rows given {solver.neighbours} neighbours, {solver.nodes} nodes",
         "uncertainty": "plug-in (Vecchia solver)",
     }
+
+
+def choose_map_solver(solver: Any, kernel: Any, strategy: Strategy | None, data: Data, law: Law | None) -> Any:
+    """``solver``, or Vecchia() where none is given, the data are many and all that is asked for can be had from it."""
+    possible = strategy is None or strategy.takes_long_series
+    if isinstance(solver, Vecchia) and not possible:
+        name = type(strategy).__name__
+        raise DataError(f"solver: Vecchia() does not work with strategy={name}(); use Linearized(), or another solver")
+    if solver is not None or not possible or int(data.measured.sum()) <= LARGE_MAP:
+        return solver
+    if data.n_inputs == 1 and kernel is None:
+        return solver
+    kernels = [] if kernel is None else list(kernel) if isinstance(kernel, Sequence) else [kernel]
+    suited = len(kernels) < 2 and all(isinstance(k, Kernel) and has_elementary_form(k) for k in kernels)
+    lawful = law is None or not (law.unknowns or np.any(law.noise > 0))
+    complete = int(data.measured.all(axis=1).sum())
+    enough = complete >= max(FEWEST_FOR_CHOICE, LEAST_COMPLETE * len(data.x))
+    return Vecchia() if suited and lawful and enough else None

@@ -3,7 +3,7 @@
 from sumgp.solvers.vecchia.blocks import BlockGroup, make_blocks
 from sumgp.solvers.vecchia.covariance import ScaledCovariance, elementary, has_elementary_form
 from sumgp.solvers.vecchia.evidence import LatentEvidence, Latents, latent_evidence
-from sumgp.solvers.vecchia.mixing import LengthPrior, MixedObjective, MixedRows
+from sumgp.solvers.vecchia.mixing import MEAN_VARIANCE, LengthPrior, MixedObjective, MixedRows
 from sumgp.solvers.vecchia.outputs import (
     KnownNoise,
     LinearRows,
@@ -15,9 +15,10 @@ from sumgp.solvers.vecchia.outputs import (
     output_rows,
 )
 from sumgp.solvers.vecchia.predict import LatentField, LatentMarginals
-from sumgp.solvers.vecchia.search import Fit, KernelChoice, MapSettings, fit_map, kernel_title
+from sumgp.solvers.vecchia.search import Fit, KernelChoice, Vecchia, fit_map, kernel_title
 
 __all__ = [
+    "MEAN_VARIANCE",
     "BlockGroup",
     "Fit",
     "KernelChoice",
@@ -28,13 +29,13 @@ __all__ = [
     "Latents",
     "LengthPrior",
     "LinearRows",
-    "MapSettings",
     "MixedObjective",
     "MixedRows",
     "OutputModel",
     "OutputRows",
     "RowInformation",
     "ScaledCovariance",
+    "Vecchia",
     "elementary",
     "fit_map",
     "has_elementary_form",

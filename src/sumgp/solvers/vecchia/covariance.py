@@ -50,7 +50,7 @@ class ScaledCovariance:
         """k and p at squared scaled distances."""
         kernel = self.kernel
         if type(kernel) is RationalQuadratic:
-            return _rational(s, float(kernel.alpha), "fixed" != kernel.alpha_bounds)
+            return _rational(s, float(kernel.alpha), kernel.alpha_bounds != "fixed")
         nu = np.inf if type(kernel) is RBF else kernel.nu
         if nu == np.inf:
             k = np.exp(-0.5 * s)

@@ -77,7 +77,9 @@ def latent_evidence(
             weights *= profile.p
             # sum_jl M_jl (x_j - x_l)^2 = 2 (sum_j x_j^2 sum_l M_jl - x^T M x), one input at a time.
             local = points - points.mean(axis=1, keepdims=True)
-            by_length += 2.0 * (np.einsum("bj,bjd->d", weights.sum(axis=2), local**2) - np.sum(local * (weights @ local), (0, 1)))
+            by_length += 2.0 * (
+                np.einsum("bj,bjd->d", weights.sum(axis=2), local**2) - np.sum(local * (weights @ local), (0, 1))
+            )
     return LatentEvidence(value, covariance.gradient(by_length, by_shape), by_signal, by_w)
 
 

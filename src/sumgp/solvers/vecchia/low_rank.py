@@ -34,7 +34,6 @@ class GlobalWeights(NamedTuple):
     inverse_roots: np.ndarray  # (k, M + 1, M + 1): covariance of beta = R^T R
     rest: float  # of the unit variance, which rows have on average at most
 
-
     def apply_at(self, rest: np.ndarray) -> np.ndarray:
         """Truth of whether points that the functions leave ``rest`` (n,) open are predicted from the weights."""
         return rest <= NEAR * self.rest

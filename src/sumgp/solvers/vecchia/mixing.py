@@ -18,6 +18,7 @@ from sumgp.solvers.vecchia.blocks import BlockGroup
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
 from sumgp.solvers.vecchia.evidence import Latents, latent_evidence
 
+MEAN_VARIANCE = 4.0  # of the constant mean, times the signal's: as elsewhere
 LEAST_NOISE = 1e-4  # sd of the noise in sds of an output: keeps covariances regular and the evidence bounded
 SIGNAL_BOUNDS = (float(np.log(1e-6)), float(np.log(1.0 / LEAST_NOISE**2)))
 SIGNAL_CENTRE, SIGNAL_SD = float(np.log(400.0)), 4.0  # log signal / noise variance: as the prior of noise sds elsewhere
@@ -116,7 +117,6 @@ class MixedObjective:
     covariance: ScaledCovariance
     blocks: tuple[BlockGroup, ...]
     prior: LengthPrior
-    mean_variance: float
 
     def __call__(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
         rows, p, q = self.rows, self.covariance.n_parameters, self.rows.n_latents
@@ -128,7 +128,7 @@ class MixedObjective:
             return REFUSED, np.zeros(len(parameters))
         latents = Latents(rows.Z @ M.T, log_signal, rows.noise)
         try:
-            found = latent_evidence(self.blocks, rows.x, self.covariance.at(theta), latents, self.mean_variance)
+            found = latent_evidence(self.blocks, rows.x, self.covariance.at(theta), latents, MEAN_VARIANCE)
         except NumericalError:
             return REFUSED, np.zeros(len(parameters))
         noise_part = M[:, :q] @ rows.whitening
@@ -191,9 +191,7 @@ def with_curvature(objective: MixedObjective, found: Found) -> Found:
     return found._replace(metric=metric, evaluations=found.evaluations + n + 1)
 
 
-def search_near(
-    objective: MixedObjective, near: Found, max_steps: int, precision: float, limit: float = np.inf
-) -> Found:
+def search_near(objective: MixedObjective, near: Found, max_steps: int, precision: float, limit: float = np.inf) -> Found:
     """BFGS from the end of a search on similar rows, whose curvature makes the first steps nearly Newton's.
 
     Ends where the next step is expected to gain less than ``precision``, or far too little to come below ``limit``.

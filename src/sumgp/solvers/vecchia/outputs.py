@@ -82,9 +82,7 @@ class OutputRows:
         return OutputModel(D, base, loading, noise)
 
 
-def output_rows(
-    x: np.ndarray, y: np.ndarray, law: LinearRows, factor: np.ndarray, known: KnownNoise | None
-) -> OutputRows:
+def output_rows(x: np.ndarray, y: np.ndarray, law: LinearRows, factor: np.ndarray, known: KnownNoise | None) -> OutputRows:
     """Complete rows y (N, T), unit-free, whose noise has the same covariance up to ``factor`` (N,)."""
     T = y.shape[1]
     left, values, right = np.linalg.svd(law.F, full_matrices=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sumgp.errors import DataError, worded
 from sumgp.solvers.vecchia.blocks import coarse_to_fine, leaf_order, make_blocks
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
 from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, MixedRows, search, search_near, with_curvature
@@ -20,12 +21,22 @@ PRECISION = 0.05  # of the log posterior, which hyperparameters within their own
 
 
 @dataclass(frozen=True)
-class MapSettings:
-    """Points of a block, earlier neighbours of each, variance of the constant mean relative to the signal's."""
+class Vecchia:
+    """Blocks of points given their nearest earlier neighbours: many points in several inputs, O(N).
 
-    block: int
-    neighbours: int
-    mean_variance: float
+    ``neighbours`` of each block of ``block`` points; predictions rest on ``nodes`` averages over the data, ever larger with
+    their distance from the prediction point.
+    """
+
+    neighbours: int = 64
+    block: int = 32
+    nodes: int = 100
+
+    def __post_init__(self) -> None:
+        for name, least in (("neighbours", 1), ("block", 1), ("nodes", 2)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+                raise DataError(worded(name, f"a whole number from {least} on", repr(value), "leave the default"))
 
 
 class KernelChoice(NamedTuple):
@@ -61,7 +72,7 @@ def fit_map(
     rows: MixedRows,
     log_signal: np.ndarray,
     candidates: tuple[KernelChoice, ...],
-    settings: MapSettings,
+    solver: Vecchia,
     progress: Callable[[str], None],
 ) -> Fit:
     """The candidate of highest posterior density on some rows, then on all of them.
@@ -72,15 +83,15 @@ def fit_map(
     scale = np.where(half_range > 0, half_range, 1.0)
     some, count = rows, COMPARED_ON if len(rows.x) < MANY_ROWS else MOST_COMPARED_ON
     if len(rows.x) > count:
-        some = rows.at(spread_rows(rows.x / scale, count, settings.block))
-    blocks = make_blocks(some.x / scale, settings.block, settings.neighbours)
+        some = rows.at(spread_rows(rows.x / scale, count, solver.block))
+    blocks = make_blocks(some.x / scale, solver.block, solver.neighbours)
     found: dict[int, Found] = {}
 
     def tried(number: int, beside: int | None = None) -> float:
         if 0 <= number < len(candidates) and number not in found:
             covariance, prior = candidates[number]
             progress(f"hyperparameters: {kernel_title(covariance)} on {len(some.x)} rows")
-            objective = MixedObjective(some, covariance, blocks, prior, settings.mean_variance)
+            objective = MixedObjective(some, covariance, blocks, prior)
             if beside is None:
                 start = np.concatenate([_first_theta(candidates[number]), log_signal, some.start()])
                 found[number] = with_curvature(objective, search(objective, start, FIRST_STEPS, PRECISION))
@@ -95,13 +106,13 @@ def fit_map(
             best += step
     covariance, prior = candidates[best]
     last, total = found[best], sum(f.evaluations for f in found.values())
-    objective = MixedObjective(some, covariance, blocks, prior, settings.mean_variance)
+    objective = MixedObjective(some, covariance, blocks, prior)
     if len(some.x) < len(rows.x):
         theta = last.parameters[: covariance.n_parameters]
         lengths = covariance.at(theta).lengthscales(rows.x.shape[1])
         progress(f"hyperparameters: {kernel_title(covariance)} on all {len(rows.x)} rows")
-        blocks = make_blocks(rows.x / lengths, settings.block, settings.neighbours)
-        objective = MixedObjective(rows, covariance, blocks, prior, settings.mean_variance)
+        blocks = make_blocks(rows.x / lengths, solver.block, solver.neighbours)
+        objective = MixedObjective(rows, covariance, blocks, prior)
         last = search_near(objective, last, LAST_STEPS, PRECISION)
         total += last.evaluations
     p, q = covariance.n_parameters, rows.n_latents
