@@ -1,4 +1,4 @@
-"""Regression with Gaussian noise: dense, Kronecker, and in weight space; long series are in ``markov``, large maps in ``vecchia``."""
+"""Regression with Gaussian noise: dense, Kronecker, in weight space; long series: ``markov``, large maps: ``vecchia``."""
 
 from sumgp.solvers.dense import (
     Dense,

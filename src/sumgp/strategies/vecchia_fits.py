@@ -120,8 +120,8 @@ def _check_law(problem: FitProblem, on_law: bool) -> None:
         )
     if np.any(law.noise > 0):
         raise ConstraintError(
-            "solver: Vecchia() takes laws that hold exactly, not soft ones; leave out the law's noise, or use solver=Dense() "
-            "with fewer rows"
+            "solver: Vecchia() takes laws that hold exactly, not soft ones; leave out the law's noise, or use "
+            "solver=Dense() with fewer rows"
         )
 
 

@@ -58,8 +58,8 @@ def make_blocks(x: np.ndarray, size: int, neighbours: int) -> tuple[BlockGroup, 
     starts = np.arange(0, len(x), size)[coarse_to_fine(-(-len(x) // size))]
     blocks = [order[start : start + size] for start in starts]
     rank = np.empty(len(x), dtype=np.int64)
-    for number, block in enumerate(blocks):
-        rank[block] = number
+    for place, block in enumerate(blocks):
+        rank[block] = place
     sequence = np.concatenate(blocks)
     ends = np.cumsum([len(block) for block in blocks])
     centres = np.stack([x[block].mean(axis=0) for block in blocks])

@@ -28,7 +28,7 @@ REFUSED = 1e25
 MOST_CURVED = 24  # parameters up to which as many evaluations for the curvature are worth their time
 CURVED_STEP = 1e-4
 LEAST_CURVATURE = 1e-5  # of the largest
-HOPELESS = 0.1  # gain of one step relative to what is missing
+HOPELESS, FAIR_STEPS = 0.05, 3  # gain of one step relative to what is missing, looked at after so many steps
 SUFFICIENT, SHORTER, SHORTEST_STEP = 1e-4, 0.3, 1e-4  # of a step: share of the expected gain, next length, least length
 
 
@@ -200,11 +200,12 @@ def search_near(objective: MixedObjective, near: Found, max_steps: int, precisio
     x, H = np.clip(near.parameters, low, high), near.metric
     value, slope = objective(x)
     evaluations, status = 1, "step limit"
-    for _ in range(max_steps):
+    for step in range(max_steps):
         stuck = ((x <= low) & (slope > 0)) | ((x >= high) & (slope < 0))
         direction = np.where(stuck, 0.0, -H @ np.where(stuck, 0.0, slope))
         expected = float(slope @ direction)
-        if -0.5 * N * expected < max(precision, HOPELESS * (N * value - limit)):
+        missing = N * value - limit if step > FAIR_STEPS else 0.0
+        if -0.5 * N * expected < max(precision, HOPELESS * missing):
             status = "converged"
             break
         new, new_value, new_slope, length = x, np.inf, slope, 1.0

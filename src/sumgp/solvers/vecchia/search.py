@@ -17,6 +17,7 @@ FIRST_SHARE = 0.3  # of half the inputs' range: where lengthscales of maps begin
 COMPARED_ON, MOST_COMPARED_ON = 1024, 2048  # rows that kernels are compared on, where there are fewer or more than
 MANY_ROWS = 6000
 FIRST_STEPS, FURTHER_STEPS, LAST_STEPS = 60, 25, 25
+FIRST_PRECISION = 1.0  # of the log posterior, before the curvature is known
 PRECISION = 0.05  # of the log posterior, which hyperparameters within their own uncertainty change by a half
 
 
@@ -77,7 +78,8 @@ def fit_map(
 ) -> Fit:
     """The candidate of highest posterior density on some rows, then on all of them.
 
-    ``candidates`` run from rough to smooth, the search from the second of them downhill to either side.
+    ``candidates`` run from rough to smooth; those beside the second are tried after it, then smoother ones while these are
+    better.
     """
     half_range = 0.5 * np.ptp(rows.x, axis=0)
     scale = np.where(half_range > 0, half_range, 1.0)
@@ -94,16 +96,20 @@ def fit_map(
             objective = MixedObjective(some, covariance, blocks, prior)
             if beside is None:
                 start = np.concatenate([_first_theta(candidates[number]), log_signal, some.start()])
-                found[number] = with_curvature(objective, search(objective, start, FIRST_STEPS, PRECISION))
+                near = with_curvature(objective, search(objective, start, FIRST_STEPS, FIRST_PRECISION))
+                more = search_near(objective, near, FURTHER_STEPS, PRECISION)
+                found[number] = more._replace(evaluations=near.evaluations + more.evaluations)
             else:
                 found[number] = search_near(objective, found[beside], FURTHER_STEPS, PRECISION, found[beside].value)
         return found[number].value if number in found else np.inf
 
     best = min(1, len(candidates) - 1)
     tried(best)
-    for step in (1, -1):
-        while tried(best + step, best) < found[best].value:
-            best += step
+    for beside in (best + 1, best - 1):
+        tried(beside, best)
+    best = min(found, key=lambda number: found[number].value)
+    while tried(best + 1, best) < found[best].value:
+        best += 1
     covariance, prior = candidates[best]
     last, total = found[best], sum(f.evaluations for f in found.values())
     objective = MixedObjective(some, covariance, blocks, prior)
@@ -134,7 +140,7 @@ def fit_map(
 def kernel_title(covariance: ScaledCovariance) -> str:
     """Short name of a kernel."""
     kernel = covariance.kernel
-    half = {0.5: " 1/2", 1.5: " 3/2", 2.5: " 5/2"}.get(getattr(kernel, "nu", None), "")
+    half = {0.5: " 1/2", 1.5: " 3/2", 2.5: " 5/2"}.get(getattr(kernel, "nu", np.inf), "")
     return type(kernel).__name__ + half
 
 
