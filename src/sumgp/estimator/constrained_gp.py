@@ -50,7 +50,7 @@ from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
 from sumgp.priors import map_candidates, read_noise, read_weights
 from sumgp.solvers import Markov, Vecchia
-from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, choose_map_solver, typical_range
+from sumgp.strategies import Asked, FitProblem, Fitted, Strategy, Unconstrained, choose_map_solver, typical_range
 
 
 class ConstrainedGP(RegressorMixin, BaseEstimator):
@@ -186,7 +186,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             scaling = Scaling(np.zeros_like(scaling.x_shift), scaling.x_scale, scaling.y_shift, scaling.y_scale)
         scaling = complete_scaling(law, ordered, scaling)
         solver, kernel = choose_solver(self.solver, self.kernel, self.strategy, data.n_inputs, int(data.measured.sum()))
-        solver = choose_map_solver(solver, kernel, self.strategy, data, law)
+        solver = choose_map_solver(Asked(solver, kernel, self.strategy, self.noise, self.rank), data, law)
         if isinstance(solver, (Markov, Vecchia)):
             warn_of_settings_without_effect(solver, self.strategy, self.restarts)
         half_range = typical_range(scaling.inputs(x), isinstance(solver, Markov))

@@ -16,7 +16,7 @@ from sumgp.strategies.problem import (
     typical_range,
 )
 from sumgp.strategies.projected import Projected, Unconstrained
-from sumgp.strategies.vecchia_fits import choose_map_solver
+from sumgp.strategies.vecchia_fits import Asked, choose_map_solver
 from sumgp.strategies.weight_component import (
     Component,
     LocalPosterior,
@@ -32,6 +32,7 @@ __all__ = [
     "DEFAULT_RESTARTS",
     "LARGEST_INTEGRATED",
     "MANY_PARAMETERS",
+    "Asked",
     "Candidates",
     "Component",
     "Conditioned",

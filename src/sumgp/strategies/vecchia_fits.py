@@ -44,7 +44,10 @@ LARGE_MAP = 3000
 LEAST_COMPLETE = 0.2  # share of the rows in which every output is measured, for an automatic choice
 FEWEST_FOR_CHOICE = 300
 FEWEST_COMPLETE = 50  # rows in which every output is measured
-ALIKE = 1e-9  # relative: noises of rows that differ by a factor only
+ALIKE = 1e-9  # log: known noises of rows that differ by a factor only
+# Hyperparameters are searched with rows that differ by a factor only, which predictions do not need. Beyond this factor of
+# a variance, noise would be taken for signal.
+MOST_UNLIKE = 2.0
 
 
 class _Law(NamedTuple):
@@ -165,7 +168,17 @@ def _noise(problem: FitProblem) -> _Noise:
     variances = model.known * factor[:, None]
     typical = np.exp(np.mean(np.log(variances), axis=0))
     rows = np.exp(np.mean(np.log(variances / typical), axis=1))
-    alike = np.all(np.abs(variances / (rows[:, None] * typical) - 1.0) < ALIKE)
+    apart = np.max(np.abs(np.log(variances / (rows[:, None] * typical))))
+    alike = apart < ALIKE
+    if apart > np.log(MOST_UNLIKE):
+        raise DataError(
+            worded(
+                "noise",
+                "known noises of rows that differ by about one factor for all outputs, for solver=Vecchia()",
+                f"variances up to {np.exp(apart):.3g} times off that",
+                "give one noise for each output with sample_weight= for the rows, or use solver=Dense() with fewer rows",
+            )
+        )
     return _Noise(rows, KnownNoise(typical), None if alike else variances)
 
 
@@ -225,8 +238,19 @@ def _report(problem: FitProblem, fit: Fit, theta: np.ndarray, constant: float) -
     }
 
 
-def choose_map_solver(solver: Any, kernel: Any, strategy: Strategy | None, data: Data, law: Law | None) -> Any:
-    """``solver``, or Vecchia() where none is given, the data are many and all that is asked for can be had from it."""
+class Asked(NamedTuple):
+    """What the user asked for, in the estimator's own arguments."""
+
+    solver: Any
+    kernel: Any = None
+    strategy: Strategy | None = None
+    noise: Any = "per-output"
+    rank: int | None = None
+
+
+def choose_map_solver(asked: Asked, data: Data, law: Law | None) -> Any:
+    """The solver asked for, or Vecchia() where none is, the data are many and all that is asked can be had from it."""
+    solver, kernel, strategy = asked.solver, asked.kernel, asked.strategy
     possible = strategy is None or strategy.takes_long_series
     if isinstance(solver, Vecchia) and not possible:
         name = type(strategy).__name__
@@ -237,7 +261,8 @@ def choose_map_solver(solver: Any, kernel: Any, strategy: Strategy | None, data:
         return solver
     kernels = [] if kernel is None else list(kernel) if isinstance(kernel, Sequence) else [kernel]
     suited = len(kernels) < 2 and all(isinstance(k, Kernel) and has_elementary_form(k) for k in kernels)
+    simple = asked.rank is None and (np.ndim(asked.noise) < 2 or data.y.shape[1] == 1)
     lawful = law is None or not (law.unknowns or np.any(law.noise > 0))
     complete = int(data.measured.all(axis=1).sum())
     enough = complete >= max(FEWEST_FOR_CHOICE, LEAST_COMPLETE * len(data.x))
-    return Vecchia() if suited and lawful and enough else None
+    return Vecchia() if suited and simple and lawful and enough else None

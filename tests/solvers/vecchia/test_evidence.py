@@ -96,7 +96,9 @@ def test_blocks_hold_every_point_once_and_neighbours_are_earlier(points: np.ndar
 @pytest.mark.parametrize("known", [False, True])
 def test_objective_gradient(known: bool, points: np.ndarray) -> None:
     rng, kernel = np.random.default_rng(2), Matern([0.3, 0.4], nu=1.5)
-    rows = MixedRows(points, rng.standard_normal((N, 4)), rng.uniform(0.5, 2.0, N), 10.0 * rng.standard_normal((3, 3)), known)
+    rows = MixedRows(
+        points, rng.standard_normal((N, 4)), rng.uniform(0.5, 2.0, N), 10.0 * rng.standard_normal((3, 3)), known
+    )
     prior = LengthPrior(np.array([0.0, -2.0]), np.array([True, True]), np.full(2, -9.0))
     objective = MixedObjective(rows, ScaledCovariance(kernel), make_blocks(points, 16, 24), prior)
     at = np.concatenate([kernel.theta, [1.0, 2.0, 0.5], rows.start() + 0.1 * rng.standard_normal(len(rows.start()))])

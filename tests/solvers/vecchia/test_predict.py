@@ -75,6 +75,27 @@ def test_smooth_fields_need_the_global_functions(monkeypatch: pytest.MonkeyPatch
     assert error() > 0.15
 
 
+@pytest.mark.parametrize("kernel", [RBF(0.4), Matern(0.2, nu=1.5)], ids=str)
+def test_rows_that_measure_different_combinations(kernel: Kernel) -> None:
+    """Each row measures one combination of two latents, unlike the next: a dense Gaussian over both says the same."""
+    rng, N, signal = np.random.default_rng(0), 100, np.array([4.0, 30.0])
+    x, at = rng.uniform(size=(N, 2)), rng.uniform(size=(6, 2))
+    seen, y = rng.standard_normal((N, 2)), 2.0 * rng.standard_normal(N)
+    field = LatentField(x, seen[:, :, None] * seen[:, None, :], seen * y[:, None], signal, kernel, C, 128)
+    K, near = kernel(x) + C, kernel(at, x) + C
+    B = np.einsum("ni,i,mi,nm->nm", seen, signal, seen, K) + np.eye(N)
+    cross = np.einsum("pn,i,ni->pin", near, signal, seen)
+    mean = cross @ np.linalg.solve(B, y)
+    covariance = (1.0 + C) * np.diag(signal) - np.einsum("pin,nm,pjm->pij", cross, np.linalg.inv(B), cross)
+    assert field.weights is not None or isinstance(kernel, Matern)
+    found, (joint_mean, joint) = field.marginals(at), field.joint(at)
+    sd = np.sqrt(np.einsum("pii->pi", covariance))
+    np.testing.assert_allclose(found.mean / sd, mean / sd, atol=0.02)
+    np.testing.assert_allclose(found.covariance, covariance, atol=0.02 * sd.max() ** 2)
+    np.testing.assert_allclose(joint_mean / sd, mean / sd, atol=0.02)
+    np.testing.assert_allclose(np.einsum("ijpp->pij", joint), covariance, atol=0.02 * sd.max() ** 2)
+
+
 def test_far_from_the_data_the_prior_is_left() -> None:
     """Outside the region of the pivots their functions say nothing: the tree is asked there."""
     kernel = RBF(0.3)

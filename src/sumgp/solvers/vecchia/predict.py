@@ -68,9 +68,7 @@ class LatentField:
 
     @cached_property
     def weights(self) -> GlobalWeights | None:
-        """Of the few functions that carry a smooth field; None where there are too many, or rows differ in kind."""
-        if self.precision.ndim == 3:
-            return None
+        """Of the few functions that carry a smooth field; None where there are too many."""
         rows = Rows(self._scaled(self.x), self.precision, self.pulled)
         return global_weights(rows, self.signal, self.covariance, self.mean_variance)
 
@@ -93,9 +91,9 @@ class LatentField:
     def _from_weights(self, weights: GlobalWeights, found: Functions, rows: np.ndarray, result: LatentMarginals) -> None:
         """Fill in the points ``rows`` (n,) from the weights of global functions."""
         values, rest = found.values[rows], found.rest[rows]
-        for i, signal in enumerate(self.signal):
-            result.mean[rows, i] = np.sqrt(signal) * (values @ weights.mean[i])
-            result.covariance[rows, i, i] = signal * (np.sum((values @ weights.inverse_roots[i].T) ** 2, axis=1) + rest)
+        result.mean[rows] = np.sqrt(self.signal) * (values @ weights.mean.T)
+        for i, j, left, right in weights.covariance(values, self.signal):
+            result.covariance[rows, i, j] = np.sum(left * right, axis=1) + (i == j) * self.signal[i] * rest
 
     def _from_nodes(self, points: np.ndarray, rows: np.ndarray, result: LatentMarginals) -> None:
         """Fill in the points ``rows`` from the nodes opened for each."""
@@ -134,12 +132,10 @@ class LatentField:
 
     def _joint_from_weights(self, weights: GlobalWeights, found: Functions) -> tuple[np.ndarray, np.ndarray]:
         k, n = self.n_latents, len(found.values)
-        mean, covariance = np.zeros((n, k)), np.zeros((k, k, n, n))
-        for i, signal in enumerate(self.signal):
-            root = found.values @ weights.inverse_roots[i].T
-            mean[:, i] = np.sqrt(signal) * (found.values @ weights.mean[i])
-            covariance[i, i] = signal * (root @ root.T + np.diag(found.rest))
-        return mean, covariance
+        covariance = np.zeros((k, k, n, n))
+        for i, j, left, right in weights.covariance(found.values, self.signal):
+            covariance[i, j] = left @ right.T + (i == j) * self.signal[i] * np.diag(found.rest)
+        return np.sqrt(self.signal) * (found.values @ weights.mean.T), covariance
 
     def _given(self, nodes: np.ndarray, K: np.ndarray, near: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, k) and covariance (k, k, n, n) given nodes with K (m, m), ``near`` (m, n) and ``prior`` (n, n)."""
