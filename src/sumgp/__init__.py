@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         Unknown,
         parse_constraint,
     )
-    from sumgp.many import FitResult, fit_many
+    from sumgp.many import FitResult, PredictedMap, fit_many, predict_map
     from sumgp.paper_method import Transformed
     from sumgp.paper_method.engines import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
     from sumgp.solvers import Dense, Kronecker, Markov, Vecchia
@@ -44,7 +44,7 @@ _HOMES = {
     "errors": ("ConstraintError", "DataError", "NumericalError", "SumGPError", "SumGPWarning"),
     "estimator": ("ConstrainedGP",),
     "paper_method.engines": ("ExpectationPropagation", "Gaussian", "Laplace", "MomentMatched", "Variational"),
-    "many": ("FitResult", "fit_many"),
+    "many": ("FitResult", "PredictedMap", "fit_many", "predict_map"),
     "files": ("load",),
     "paper_method": ("Transformed",),
     "solvers": ("Dense", "Kronecker", "Markov", "Vecchia"),
@@ -87,6 +87,7 @@ __all__ = [
     "Markov",
     "MomentMatched",
     "NumericalError",
+    "PredictedMap",
     "Projected",
     "SumConstraint",
     "SumGPError",
@@ -101,4 +102,5 @@ __all__ = [
     "fit_many",
     "load",
     "parse_constraint",
+    "predict_map",
 ]

@@ -14,7 +14,8 @@ from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Matern
 import sumgp
 from sumgp import ConstrainedGP, Dense, LinearConstraint, SumGPWarning, Transformed, Unconstrained, Vecchia
 from sumgp.errors import ConstraintError, DataError
-from sumgp.strategies import choose_map_solver, vecchia_fits
+from sumgp.solvers.vecchia import map_bytes, search
+from sumgp.strategies import Asked, choose_map_solver, vecchia_fits
 
 SHARES = "a + b + c = 1"
 NAMES = ["a", "b", "c"]
@@ -63,7 +64,7 @@ def test_linear_law_holds_in_means_and_samples_and_the_report_says_how() -> None
     assert np.mean((lower <= shares(AT)) & (shares(AT) <= upper)) > 0.85
     assert gp.fit_report_.status == "converged"
     assert gp.fit_report_["solver"].startswith("Vecchia")
-    assert "solver" in str(gp.fit_report_)
+    assert "solver: Vecchia" in str(gp.fit_report_)
 
 
 def test_noise_covariance_between_outputs_is_found() -> None:
@@ -180,7 +181,8 @@ def test_exact_data_with_near_duplicates() -> None:
     gp = ConstrainedGP(None, outputs=NAMES, solver=Vecchia()).fit(x, f)
     assert rmse(gp, shares) < 0.05
     posterior = gp.posterior(AT)
-    assert np.all(np.isfinite(posterior.std)) and np.all(posterior.std > 0)
+    assert np.all(np.isfinite(posterior.std))
+    assert np.all(posterior.std > 0)
     np.testing.assert_allclose(gp.predict(x[:20]), f[:20], atol=5e-3)
 
 
@@ -252,14 +254,17 @@ def test_chosen_for_large_maps_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gp.fit_report_["solver"].startswith("Vecchia")
     facts = ConstrainedGP(SHARES, outputs=NAMES, kernel=RBF(1.0), solver=Dense())._problem(x, y, print)[0]
     laws = {"soft": LinearConstraint([[1.0, 1.0, 1.0]], 1.0, noise=0.1).bind(tuple(NAMES), ("x1", "x2")), "hard": facts.law}
-    assert choose_map_solver(None, None, None, facts.data, laws["hard"]) == Vecchia()
-    assert choose_map_solver(None, RBF(1.0), Unconstrained(), facts.data, None) == Vecchia()
-    assert choose_map_solver(None, None, None, facts.data, laws["soft"]) is None
-    assert choose_map_solver(None, [RBF(1.0), RBF(2.0)], None, facts.data, None) is None
-    assert choose_map_solver(None, None, Transformed(), facts.data, None) is None
-    assert choose_map_solver(Dense(), None, None, facts.data, None) == Dense()
+    data_ = facts.data
+    assert choose_map_solver(Asked(None), data_, laws["hard"]) == Vecchia()
+    assert choose_map_solver(Asked(None, RBF(1.0), Unconstrained()), data_, None) == Vecchia()
+    assert choose_map_solver(Asked(None), data_, laws["soft"]) is None
+    assert choose_map_solver(Asked(None, [RBF(1.0), RBF(2.0)]), data_, None) is None
+    assert choose_map_solver(Asked(None, strategy=Transformed()), data_, None) is None
+    assert choose_map_solver(Asked(None, noise=np.ones((400, 3))), data_, None) is None
+    assert choose_map_solver(Asked(None, rank=1), data_, None) is None
+    assert choose_map_solver(Asked(Dense()), data_, None) == Dense()
     monkeypatch.setattr(vecchia_fits, "LARGE_MAP", 1200)
-    assert choose_map_solver(None, None, None, facts.data, laws["hard"]) is None
+    assert choose_map_solver(Asked(None), data_, laws["hard"]) is None
 
 
 def test_one_input_without_a_state_space(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,3 +283,11 @@ def test_settings_without_effect_are_named() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ConstrainedGP(solver="vecchia").fit(x, y)
+
+
+def test_memory_is_known_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert map_bytes(100_000, 2, 3, False) < 0.3e9
+    assert map_bytes(200_000, 2, 3, True) > map_bytes(100_000, 2, 3, True) > map_bytes(100_000, 2, 3, False)
+    monkeypatch.setattr(search, "available_bytes", lambda: 1e6)
+    with pytest.raises(DataError, match="parts of the region"):
+        ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(*data(shares, 60))

@@ -26,6 +26,7 @@ from sumgp.solvers.vecchia import (
     RowInformation,
     ScaledCovariance,
     Vecchia,
+    check_map_memory,
     elementary,
     fit_map,
     has_elementary_form,
@@ -77,6 +78,7 @@ def fit_many_points(problem: FitProblem, on_law: bool) -> Fitted:
     y, noise = problem.y, _noise(problem)
     complete = ~np.isnan(y).any(axis=1)
     _check_complete(problem, complete)
+    check_map_memory(len(y), problem.x.shape[1], problem.n_outputs, not complete.all())
     rows = output_rows(
         problem.x[complete],
         y[complete],

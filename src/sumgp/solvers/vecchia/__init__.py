@@ -15,7 +15,7 @@ from sumgp.solvers.vecchia.outputs import (
     output_rows,
 )
 from sumgp.solvers.vecchia.predict import LatentField, LatentMarginals
-from sumgp.solvers.vecchia.search import Fit, KernelChoice, Vecchia, fit_map, kernel_title
+from sumgp.solvers.vecchia.search import Fit, KernelChoice, Vecchia, check_map_memory, fit_map, kernel_title, map_bytes
 
 __all__ = [
     "MEAN_VARIANCE",
@@ -36,6 +36,7 @@ __all__ = [
     "RowInformation",
     "ScaledCovariance",
     "Vecchia",
+    "check_map_memory",
     "elementary",
     "fit_map",
     "has_elementary_form",
@@ -44,5 +45,6 @@ __all__ = [
     "known_information",
     "latent_evidence",
     "make_blocks",
+    "map_bytes",
     "output_rows",
 ]
