@@ -10,7 +10,7 @@ import numpy as np
 
 from sumgp.errors import DataError, worded
 from sumgp.numerics import available_bytes
-from sumgp.solvers.vecchia.blocks import coarse_to_fine, leaf_order, make_blocks
+from sumgp.solvers.vecchia.blocks import BlockGroup, coarse_to_fine, leaf_order, make_blocks
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
 from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, MixedRows, search, search_near, with_curvature
 
@@ -110,54 +110,63 @@ def fit_map(
     if len(rows.x) > count:
         some = rows.at(spread_rows(rows.x / scale, count, solver.block))
     blocks = make_blocks(some.x / scale, solver.block, solver.neighbours)
-    found: dict[int, Found] = {}
-
-    def tried(number: int, beside: int | None = None) -> float:
-        if 0 <= number < len(candidates) and number not in found:
-            covariance, prior = candidates[number]
-            progress(f"hyperparameters: {kernel_title(covariance)} on {len(some.x)} rows")
-            objective = MixedObjective(some, covariance, blocks, prior)
-            if beside is None:
-                start = np.concatenate([_first_theta(candidates[number]), log_signal, some.start()])
-                near = with_curvature(objective, search(objective, start, FIRST_STEPS, FIRST_PRECISION))
-                more = search_near(objective, near, FURTHER_STEPS, PRECISION)
-                found[number] = more._replace(evaluations=near.evaluations + more.evaluations)
-            else:
-                found[number] = search_near(objective, found[beside], FURTHER_STEPS, PRECISION, found[beside].value)
-        return found[number].value if number in found else np.inf
-
-    best = min(1, len(candidates) - 1)
-    tried(best)
-    for beside in (best + 1, best - 1):
-        tried(beside, best)
-    best = min(found, key=lambda number: found[number].value)
-    while tried(best + 1, best) < found[best].value:
-        best += 1
+    compared = _compared(some, blocks, log_signal, candidates, progress)
+    best = min(compared, key=lambda number: compared[number].value)
     covariance, prior = candidates[best]
-    last, total = found[best], sum(f.evaluations for f in found.values())
-    objective = MixedObjective(some, covariance, blocks, prior)
+    last, total = compared[best], sum(found.evaluations for found in compared.values())
     if len(some.x) < len(rows.x):
-        theta = last.parameters[: covariance.n_parameters]
-        lengths = covariance.at(theta).lengthscales(rows.x.shape[1])
+        lengths = covariance.at(last.parameters[: covariance.n_parameters]).lengthscales(rows.x.shape[1])
         progress(f"hyperparameters: {kernel_title(covariance)} on all {len(rows.x)} rows")
         blocks = make_blocks(rows.x / lengths, solver.block, solver.neighbours)
-        objective = MixedObjective(rows, covariance, blocks, prior)
-        last = search_near(objective, last, LAST_STEPS, PRECISION)
+        last = search_near(MixedObjective(rows, covariance, blocks, prior), last, LAST_STEPS, PRECISION)
         total += last.evaluations
     p, q = covariance.n_parameters, rows.n_latents
-    theta, signal, mixing = last.parameters[:p], last.parameters[p : p + q], last.parameters[p + q :]
+    theta = last.parameters[:p]
     collapsed = np.any((theta < prior.spikes) & prior.is_length)
     return Fit(
         covariance.at(theta),
-        signal,
-        mixing,
+        last.parameters[p : p + q],
+        last.parameters[p + q :],
         -last.value,
-        objective.log_prior(last.parameters)[0],
+        MixedObjective(rows, covariance, blocks, prior).log_prior(last.parameters)[0],
         "lengthscale collapsed" if collapsed else last.status,
         total,
-        tuple((kernel_title(candidates[i].covariance), -f.value) for i, f in sorted(found.items())),
+        tuple((kernel_title(candidates[i].covariance), -found.value) for i, found in sorted(compared.items())),
         len(some.x),
     )
+
+
+def _compared(
+    rows: MixedRows,
+    blocks: tuple[BlockGroup, ...],
+    log_signal: np.ndarray,
+    candidates: tuple[KernelChoice, ...],
+    progress: Callable[[str], None],
+) -> dict[int, Found]:
+    """Ends of the searches for the candidates that were worth one."""
+    found: dict[int, Found] = {}
+
+    def tried(number: int, beside: int) -> float:
+        if 0 <= number < len(candidates) and number not in found:
+            covariance, prior = candidates[number]
+            progress(f"hyperparameters: {kernel_title(covariance)} on {len(rows.x)} rows")
+            objective = MixedObjective(rows, covariance, blocks, prior)
+            if len(covariance.kernel.theta) == len(candidates[beside].covariance.kernel.theta) and beside in found:
+                found[number] = search_near(objective, found[beside], FURTHER_STEPS, PRECISION, found[beside].value)
+            else:
+                start = np.concatenate([_first_theta(candidates[number]), log_signal, rows.start()])
+                near = with_curvature(objective, search(objective, start, FIRST_STEPS, FIRST_PRECISION))
+                more = search_near(objective, near, FURTHER_STEPS, PRECISION)
+                found[number] = more._replace(evaluations=near.evaluations + more.evaluations)
+        return found[number].value if number in found else np.inf
+
+    middle = min(1, len(candidates) - 1)
+    for number in (middle, middle + 1, middle - 1):
+        tried(number, middle)
+    best = min(found, key=lambda number: found[number].value)
+    while tried(best + 1, best) < found[best].value:
+        best += 1
+    return found
 
 
 def kernel_title(covariance: ScaledCovariance) -> str:
