@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sumgp.many import FitResult, PredictedMap, fit_many, predict_map
     from sumgp.paper_method import Transformed
     from sumgp.paper_method.engines import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
+    from sumgp.reconciliation import Reconciled, reconcile
     from sumgp.solvers import Dense, Kronecker, Markov, Vecchia
     from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
 
@@ -48,6 +49,7 @@ _HOMES = {
     "files": ("load",),
     "paper_method": ("Transformed",),
     "solvers": ("Dense", "Kronecker", "Markov", "Vecchia"),
+    "reconciliation": ("Reconciled", "reconcile"),
     "strategies": ("Conditioned", "Linearized", "Projected", "Unconstrained"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -89,6 +91,7 @@ __all__ = [
     "NumericalError",
     "PredictedMap",
     "Projected",
+    "Reconciled",
     "SumConstraint",
     "SumGPError",
     "SumGPWarning",
@@ -103,4 +106,5 @@ __all__ = [
     "load",
     "parse_constraint",
     "predict_map",
+    "reconcile",
 ]

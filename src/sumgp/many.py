@@ -25,7 +25,7 @@ PART = 4096  # points predicted at a time: seconds of work, and a file of a few 
 
 @dataclass(frozen=True)
 class FitResult:
-    """What became of one data set: mean, lower and upper (n, T) at the asked points, or the reason of a failure."""
+    """What became of one data set: mean, lower and upper (n, T) at the prediction points, or the reason of a failure."""
 
     status: str
     message: str = ""

@@ -14,6 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Matern
 import sumgp
 from sumgp import ConstrainedGP, Dense, LinearConstraint, SumGPWarning, Transformed, Unconstrained, Vecchia
 from sumgp.errors import ConstraintError, DataError
+from sumgp.solvers import Automatic
 from sumgp.solvers.vecchia import map_bytes, search
 from sumgp.strategies import Asked, choose_map_solver, vecchia_fits
 
@@ -255,16 +256,16 @@ def test_chosen_for_large_maps_only(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = ConstrainedGP(SHARES, outputs=NAMES, kernel=RBF(1.0), solver=Dense())._problem(x, y, print)[0]
     laws = {"soft": LinearConstraint([[1.0, 1.0, 1.0]], 1.0, noise=0.1).bind(tuple(NAMES), ("x1", "x2")), "hard": facts.law}
     data_ = facts.data
-    assert choose_map_solver(Asked(None), data_, laws["hard"]) == Vecchia()
-    assert choose_map_solver(Asked(None, RBF(1.0), Unconstrained()), data_, None) == Vecchia()
-    assert choose_map_solver(Asked(None), data_, laws["soft"]) is None
-    assert choose_map_solver(Asked(None, [RBF(1.0), RBF(2.0)]), data_, None) is None
-    assert choose_map_solver(Asked(None, strategy=Transformed()), data_, None) is None
-    assert choose_map_solver(Asked(None, noise=np.ones((400, 3))), data_, None) is None
-    assert choose_map_solver(Asked(None, rank=1), data_, None) is None
+    assert choose_map_solver(Asked(Automatic()), data_, laws["hard"]) == Vecchia()
+    assert choose_map_solver(Asked(Automatic(), RBF(1.0), Unconstrained()), data_, None) == Vecchia()
+    assert choose_map_solver(Asked(Automatic()), data_, laws["soft"]) == Automatic()
+    assert choose_map_solver(Asked(Automatic(), [RBF(1.0), RBF(2.0)]), data_, None) == Automatic()
+    assert choose_map_solver(Asked(Automatic(), strategy=Transformed()), data_, None) == Automatic()
+    assert choose_map_solver(Asked(Automatic(), noise=np.ones((400, 3))), data_, None) == Automatic()
+    assert choose_map_solver(Asked(Automatic(), rank=1), data_, None) == Automatic()
     assert choose_map_solver(Asked(Dense()), data_, None) == Dense()
     monkeypatch.setattr(vecchia_fits, "LARGE_MAP", 1200)
-    assert choose_map_solver(Asked(None), data_, laws["hard"]) is None
+    assert choose_map_solver(Asked(Automatic()), data_, laws["hard"]) == Automatic()
 
 
 def test_one_input_without_a_state_space(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from sumgp.errors import ConstraintError, DataError, SumGPWarning, worded
 from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SumLaw
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
-from sumgp.solvers import Dense, Kronecker, Markov, Vecchia
+from sumgp.solvers import Automatic, Dense, Kronecker, Markov, Solver, Vecchia
 from sumgp.solvers.markov import markov_terms
 from sumgp.strategies import DEFAULT_RESTARTS, Conditioned, Linearized, Projected, Strategy, Unconstrained
 
@@ -85,7 +85,7 @@ NOT_IN_MARKOV = ("taper", "draws")  # fields of strategies that only the dense a
 
 def check_solver(solver: Any) -> None:
     """Refuse whatever is no solver object."""
-    if solver is not None and not isinstance(solver, (Dense, Kronecker, Markov, Vecchia)):
+    if solver is not None and not isinstance(solver, Solver):
         raise DataError(worded("solver", "a solver object or None", repr(solver)[:60], "e.g. Dense() or Markov()"))
 
 
@@ -126,7 +126,7 @@ def _formulas(constraint: Constraint | Law | None) -> Sequence[FormulaConstraint
     return [constraint] if isinstance(constraint, FormulaConstraint) else []
 
 
-def warn_of_settings_without_effect(solver: object, strategy: Strategy | None, restarts: int) -> None:
+def warn_of_settings_without_effect(solver: Solver, strategy: Strategy | None, restarts: int) -> None:
     """Name settings that were changed from their defaults and that Markov() and Vecchia() do not look at."""
     changed = [f"restarts={restarts}"] if restarts != DEFAULT_RESTARTS else []
     if strategy is not None:
@@ -144,7 +144,7 @@ def warn_of_settings_without_effect(solver: object, strategy: Strategy | None, r
 LONG_SERIES = 3000  # measured entries of a time series above which the state-space form is chosen
 
 
-def choose_solver(solver: Any, kernel: Any, strategy: Strategy | None, n_inputs: int, n_measured: int) -> tuple[Any, Any]:
+def choose_solver(solver: Any, kernel: Any, strategy: Strategy | None, n_inputs: int, n_measured: int) -> tuple[Solver, Any]:
     """Solver and kernel: a time series too long for dense algebra goes to the state-space form, automatically or if asked.
 
     Without a kernel of the user's it is then a Matern 5/2.
@@ -160,7 +160,7 @@ def choose_solver(solver: Any, kernel: Any, strategy: Strategy | None, n_inputs:
         raise DataError(f"solver: Markov() does not work with strategy={name}(); use Linearized() or another solver")
     automatic = solver is None and suited and n_measured > LONG_SERIES and possible
     if not (asked or automatic):
-        return solver, kernel
+        return solver or Automatic(), kernel
     terms = [term for k in kernels for term in markov_terms(k)] or [Matern(nu=2.5)]
     return Markov(), terms
 

@@ -4,19 +4,20 @@ from sumgp.laws.combination import AllOf, combine
 from sumgp.laws.constraint import Constraint, Unknown
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint
 from sumgp.laws.functions import FunctionConstraint
-from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, project
+from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, make_unit_free, project
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
 from sumgp.laws.linear import LinearConstraint
 from sumgp.laws.points import (
     LawSetup,
     RightSides,
+    TaskRows,
     check_law,
     complete_scaling,
     independent_rows,
     linear_rows,
     set_up_law,
+    task_rows,
     typical_rows,
-    unit_free_rows,
 )
 from sumgp.laws.sums import SumConstraint, Term
 
@@ -33,6 +34,7 @@ __all__ = [
     "RightSides",
     "SumConstraint",
     "SumLaw",
+    "TaskRows",
     "Term",
     "UnitFreeLaw",
     "Unknown",
@@ -43,9 +45,10 @@ __all__ = [
     "explain_law",
     "independent_rows",
     "linear_rows",
+    "make_unit_free",
     "parse_constraint",
     "project",
     "set_up_law",
+    "task_rows",
     "typical_rows",
-    "unit_free_rows",
 ]

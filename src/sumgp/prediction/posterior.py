@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-BLOCK = 256  # points per block: bounds memory whatever the number of asked points
+BLOCK = 256  # points per block: bounds memory whatever the number of prediction points
 LARGEST_JOINT = 6000  # points times outputs of a joint covariance (0.3 GB)
 DRAWN_AT_ONCE = 2048  # points whose draws are kept at a time
 SHOWN_POINTS = 5  # points of the table in a notebook
@@ -43,7 +43,7 @@ SHOWN_POINTS = 5  # points of the table in a notebook
 
 @dataclass(frozen=True, repr=False)
 class Posterior:
-    """Outputs at asked points given the data (and the law).
+    """Outputs at prediction points given the data (and the law).
 
     ``mean``, ``std`` (n, T), ``interval(level)`` and ``sample`` are in the user's units. ``noisy`` posteriors describe a
     new measurement instead of the true value (see ``observed``).
@@ -106,14 +106,12 @@ class Posterior:
     def _skewed(self) -> SkewedMixture | None:
         """Marginals of transformed outputs, which are not Gaussian; None where all components are Gaussian."""
         components = self.fitted.components
-        if not hasattr(components[0], "distribution"):
-            return None
         noise = np.stack([np.sqrt(c.noise) if self.noisy else np.zeros(self._n_outputs) for c in components])
         if self.truth is not None and self.truth._skewed is not None:
             return replace(self.truth._skewed, noise=noise)
         inputs = self.scaling.inputs(self.x)
-        parts = [c.distribution(inputs, self.x) for c in components]  # type: ignore[attr-defined]
-        return SkewedMixture(parts, self.fitted.weights, noise)
+        parts = [part for c in components if (part := c.distribution(inputs, self.x)) is not None]
+        return SkewedMixture(parts, self.fitted.weights, noise) if parts else None
 
     @cached_property
     def _centre(self) -> np.ndarray:

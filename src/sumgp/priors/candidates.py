@@ -127,6 +127,11 @@ def map_candidates(half_range: np.ndarray) -> tuple[Candidate, ...]:
     return tuple(Candidate((prepare_kernel(kernel, half_range),)) for kernel in kernels)
 
 
+def rougher_candidates(half_range: np.ndarray) -> tuple[Candidate, ...]:
+    """Curves with two derivatives only, for one input, shared by all outputs."""
+    return (Candidate((prepare_kernel(Matern(nu=2.5), half_range),)),) if len(half_range) == 1 else ()
+
+
 def quasi_periodic(smooth: Kernel, period: float) -> Kernel:
     """exp(-2 sin^2(pi r / period) / w^2) times a smooth kernel: a wave whose shape changes slowly."""
     near = (period / PERIOD_FACTOR, period * PERIOD_FACTOR)

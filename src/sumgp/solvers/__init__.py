@@ -1,33 +1,33 @@
-"""Regression with Gaussian noise: dense, Kronecker, in weight space; long series: ``markov``, large maps: ``vecchia``."""
+"""Regression with Gaussian noise: dense, Kronecker, and in weight space; long series: ``markov``, maps: ``vecchia``."""
 
 from sumgp.solvers.dense import (
+    Automatic,
     Dense,
     DenseEvidence,
+    Evidence,
     Kronecker,
     KroneckerEvidence,
-    Markov,
-    check_solver_memory,
-    choose_evidence,
-    choose_series_evidence,
+    Solver,
     fits_kronecker,
 )
 from sumgp.solvers.joint import JointEvidence
+from sumgp.solvers.markov import Markov
 from sumgp.solvers.vecchia import Vecchia
 from sumgp.solvers.weights import WeightPosterior, build_features, condition_on_data
 
 __all__ = [
+    "Automatic",
     "Dense",
     "DenseEvidence",
+    "Evidence",
     "JointEvidence",
     "Kronecker",
     "KroneckerEvidence",
     "Markov",
+    "Solver",
     "Vecchia",
     "WeightPosterior",
     "build_features",
-    "check_solver_memory",
-    "choose_evidence",
-    "choose_series_evidence",
     "condition_on_data",
     "fits_kronecker",
 ]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from sumgp.laws import RightSides, UnitFreeLaw, project
 from sumgp.numerics import cholesky
 from sumgp.solvers.vecchia import LatentField
-from sumgp.strategies.weight_component import Unprojected, local_posteriors, moving_metric, projected_draws
+from sumgp.strategies.problem import PosteriorComponent
+from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moving_metric, projected_draws
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class LinearOffset:
 
 
 @dataclass(frozen=True)
-class VecchiaComponent:
+class VecchiaComponent(PosteriorComponent):
     """f = offset + loading g with independent fields g given the data; unit-free.
 
     A linear law with constant coefficients is in offset and loading; any other ``law`` moves each point onto it.
@@ -36,6 +39,7 @@ class VecchiaComponent:
     loading: np.ndarray  # (T, q)
     noise: np.ndarray  # (T,) variances of a new measurement
     theta: np.ndarray
+    n_outputs: int
     offset: LinearOffset | None = None
     law: UnitFreeLaw | None = None
     widening: float = 1.0
@@ -49,10 +53,20 @@ class VecchiaComponent:
         """The same means with all standard deviations ``factor`` times as large."""
         return replace(self, widening=factor * self.widening)
 
-    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (n, T) and covariance (n, T, T) at each point."""
-        local = local_posteriors([self], x, x_law)[0]
-        return local.mean, local.covariance
+    @staticmethod
+    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+        """All moved onto the law in one call."""
+        return local_posteriors(components, x, x_law)
+
+    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> None:
+        """None: Gaussian."""
+
+    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> None:
+        """None: see ``joint_covariance``."""
+
+    def lengthscales(self) -> list[np.ndarray]:
+        """Of the one kernel, for each input."""
+        return [np.array(self.field.covariance.lengthscales(self.field.x.shape[1]))]
 
     def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
         """Each point on its own, before it is moved onto the law."""

@@ -11,8 +11,9 @@ from sklearn.gaussian_process.kernels import Kernel
 from sumgp.data import Data
 from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.hyperparameters import row_spacing
-from sumgp.laws import Law, RightSides, SumLaw, independent_rows, set_up_law, unit_free_rows
+from sumgp.laws import Law, RightSides, SumLaw, set_up_law, task_rows
 from sumgp.priors import hyper_priors, lengthscale_mask
+from sumgp.solvers import Automatic, Solver
 from sumgp.solvers.vecchia import (
     MEAN_VARIANCE,
     Fit,
@@ -66,14 +67,15 @@ class _Noise(NamedTuple):
     own: np.ndarray | None = None
 
 
-def fit_many_points(problem: FitProblem, on_law: bool) -> Fitted:
-    """Fit by blocks with neighbours; ``on_law``: a law holds for the predictions.
+def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
+    """Fit by blocks with neighbours; the ``law`` holds for the predictions.
 
     Linear laws of constant coefficients are built into the outputs, all others are met by moving each point.
     """
-    law = problem.law if on_law else None
+    solver = problem.solver
+    assert isinstance(solver, Vecchia)
     built_in = isinstance(law, SumLaw) and law.is_linear and law.has_constant_coefficients
-    _check_law(problem, on_law)
+    _check_law(law)
     linear = _linear(problem, law if built_in else None)  # type: ignore[arg-type]
     y, noise = problem.y, _noise(problem)
     complete = ~np.isnan(y).any(axis=1)
@@ -88,7 +90,7 @@ def fit_many_points(problem: FitProblem, on_law: bool) -> Fitted:
     )
     if not rows.mixed.n_latents:
         raise ConstraintError("solver: the law alone determines every output; use Dense(), which needs no search then")
-    fit = fit_map(rows.mixed, rows.log_signal, _kernels(problem), problem.solver, problem.progress)
+    fit = fit_map(rows.mixed, rows.log_signal, _kernels(problem), solver, problem.progress)
     model = rows.model(rows.mixed.mixing(fit.mixing))
     information = _information(problem, rows, fit, model, (linear, noise, complete))
     seen = ~np.isnan(y).all(axis=1)
@@ -99,13 +101,15 @@ def fit_many_points(problem: FitProblem, on_law: bool) -> Fitted:
         np.exp(fit.log_signal),
         fit.covariance.kernel,
         MEAN_VARIANCE,
-        problem.solver.nodes,
+        solver.nodes,
     )
     offset = None if linear.right_sides is None else LinearOffset(linear.right_sides, model.D, model.base)
     moved = law is not None and not built_in
-    unit_free = set_up_law(problem.law, problem.data, problem.scaling, 1.0).law if moved else None  # type: ignore[arg-type]
+    unit_free = set_up_law(law, problem.data, problem.scaling, 1.0).law if moved else None  # type: ignore[arg-type]
     theta = np.concatenate([fit.covariance.kernel.theta, fit.log_signal, fit.mixing])
-    component = VecchiaComponent(field, model.loading, np.diagonal(model.noise).copy(), theta, offset, unit_free)
+    component = VecchiaComponent(
+        field, model.loading, np.diagonal(model.noise).copy(), theta, problem.n_outputs, offset, unit_free
+    )
     report = _report(problem, fit, theta, rows.log_constant)
     report["law"] = "none" if law is None else "on the outputs' covariance" if built_in else "point by point"
     report |= {"complete_rows": int(complete.sum()), "noise_covariance": model.noise}
@@ -114,9 +118,8 @@ def fit_many_points(problem: FitProblem, on_law: bool) -> Fitted:
     return Fitted((component,), np.ones(1), unit_free, report)
 
 
-def _check_law(problem: FitProblem, on_law: bool) -> None:
-    law = problem.law
-    if law is None or not on_law:
+def _check_law(law: Law | None) -> None:
+    if law is None:
         return
     if law.unknowns:
         raise ConstraintError(
@@ -155,10 +158,8 @@ def _linear(problem: FitProblem, law: SumLaw | None) -> _Law:
     T = problem.n_outputs
     if law is None:
         return _Law(LinearRows(np.zeros((0, T)), np.zeros((len(problem.x), 0))), None)
-    F, _, keep = independent_rows(law, problem.data, problem.scaling)
-    unit_F, size, shift = unit_free_rows(F, problem.scaling)
-    right_sides = RightSides(law, tuple(keep), shift, size)
-    return _Law(LinearRows(unit_F, right_sides(problem.data.x)), right_sides)
+    rows = task_rows(law, problem.data, problem.scaling)
+    return _Law(LinearRows(rows.F, rows.right_sides(problem.data.x)), rows.right_sides)
 
 
 def _noise(problem: FitProblem) -> _Noise:
@@ -222,6 +223,7 @@ def _information(
 
 def _report(problem: FitProblem, fit: Fit, theta: np.ndarray, constant: float) -> dict[str, Any]:
     solver = problem.solver
+    assert isinstance(solver, Vecchia)
     title = kernel_title(fit.covariance)
     return {
         "status": fit.status,
@@ -243,21 +245,21 @@ def _report(problem: FitProblem, fit: Fit, theta: np.ndarray, constant: float) -
 class Asked(NamedTuple):
     """What the user asked for, in the estimator's own arguments."""
 
-    solver: Any
+    solver: Solver
     kernel: Any = None
     strategy: Strategy | None = None
     noise: Any = "per-output"
     rank: int | None = None
 
 
-def choose_map_solver(asked: Asked, data: Data, law: Law | None) -> Any:
+def choose_map_solver(asked: Asked, data: Data, law: Law | None) -> Solver:
     """The solver asked for, or Vecchia() where none is, the data are many and all that is asked can be had from it."""
     solver, kernel, strategy = asked.solver, asked.kernel, asked.strategy
     possible = strategy is None or strategy.takes_long_series
     if isinstance(solver, Vecchia) and not possible:
         name = type(strategy).__name__
         raise DataError(f"solver: Vecchia() does not work with strategy={name}(); use Linearized(), or another solver")
-    if solver is not None or not possible or int(data.measured.sum()) <= LARGE_MAP:
+    if not isinstance(solver, Automatic) or not possible or int(data.measured.sum()) <= LARGE_MAP:
         return solver
     if data.n_inputs == 1 and kernel is None:
         return solver
@@ -267,4 +269,4 @@ def choose_map_solver(asked: Asked, data: Data, law: Law | None) -> Any:
     lawful = law is None or not (law.unknowns or np.any(law.noise > 0))
     complete = int(data.measured.all(axis=1).sum())
     enough = complete >= max(FEWEST_FOR_CHOICE, LEAST_COMPLETE * len(data.x))
-    return Vecchia() if suited and simple and lawful and enough else None
+    return Vecchia() if suited and simple and lawful and enough else solver

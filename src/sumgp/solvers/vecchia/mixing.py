@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from sumgp.errors import NumericalError
+from sumgp.errors import NumericalError, Status
 from sumgp.solvers.vecchia.blocks import BlockGroup
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
 from sumgp.solvers.vecchia.evidence import Latents, latent_evidence
@@ -174,7 +174,7 @@ def search(objective: MixedObjective, start: np.ndarray, max_steps: int, precisi
     result = minimize(objective, np.clip(start, low, high), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     if not result.fun < REFUSED:
         raise NumericalError("Vecchia: no hyperparameters could be fitted; check duplicates, or give a known noise=")
-    status = "converged" if result.status == 0 or result.nit < max_steps else "step limit"
+    status = Status.CONVERGED if result.status == 0 or result.nit < max_steps else Status.STEP_LIMIT
     metric = result.hess_inv.todense()
     return Found(np.asarray(result.x), float(result.fun) * N, status, int(result.nfev), 0.5 * (metric + metric.T))
 
@@ -199,14 +199,14 @@ def search_near(objective: MixedObjective, near: Found, max_steps: int, precisio
     N, (low, high) = len(objective.rows.x), np.array(objective.bounds()).T
     x, H = np.clip(near.parameters, low, high), near.metric
     value, slope = objective(x)
-    evaluations, status = 1, "step limit"
+    evaluations, status = 1, Status.STEP_LIMIT
     for step in range(max_steps):
         stuck = ((x <= low) & (slope > 0)) | ((x >= high) & (slope < 0))
         direction = np.where(stuck, 0.0, -H @ np.where(stuck, 0.0, slope))
         expected = float(slope @ direction)
         missing = N * value - limit if step > FAIR_STEPS else 0.0
         if -0.5 * N * expected < max(precision, HOPELESS * missing):
-            status = "converged"
+            status = Status.CONVERGED
             break
         new, new_value, new_slope, length = x, np.inf, slope, 1.0
         while new_value > value + SUFFICIENT * length * expected and length > SHORTEST_STEP:
@@ -215,7 +215,7 @@ def search_near(objective: MixedObjective, near: Found, max_steps: int, precisio
             evaluations += 1
             length *= SHORTER
         if new_value >= value:
-            status = "converged"  # round-off: no step along a direction of descent gains anything
+            status = Status.CONVERGED  # round-off: no step along a direction of descent gains anything
             break
         H = _updated(H, new - x, new_slope - slope)
         x, value, slope = new, new_value, new_slope

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError, Status, worded
 from sumgp.numerics import available_bytes
+from sumgp.priors import MultitaskPrior
+from sumgp.solvers.dense import Dense, DenseEvidence, Solver
 from sumgp.solvers.vecchia.blocks import BlockGroup, coarse_to_fine, leaf_order, make_blocks
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
 from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, MixedRows, search, search_near, with_curvature
@@ -25,12 +27,14 @@ PRECISION = 0.05  # of the log posterior, which hyperparameters within their own
 
 
 @dataclass(frozen=True)
-class Vecchia:
+class Vecchia(Solver):
     """Blocks of points given their nearest earlier neighbours: many points in several inputs, O(N).
 
     ``neighbours`` of each block of ``block`` points; predictions rest on ``nodes`` averages over the data, ever larger with
     their distance from the prediction point.
     """
+
+    on_blocks: ClassVar[bool] = True
 
     neighbours: int = 64
     block: int = 32
@@ -41,6 +45,13 @@ class Vecchia:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
                 raise DataError(worded(name, f"a whole number from {least} on", repr(value), "leave the default"))
+
+    def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
+        check_map_memory(len(x), x.shape[1], y.shape[1], bool(np.isnan(y).any()))
+
+    def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> DenseEvidence:
+        """That of a multitask prior, exact; fits of maps have their own parameters, see ``fit_map``."""
+        return Dense().evidence(prior, x, y)
 
 
 def map_bytes(n_rows: int, n_inputs: int, n_outputs: int, gaps: bool) -> float:
@@ -129,7 +140,7 @@ def fit_map(
         last.parameters[p + q :],
         -last.value,
         MixedObjective(rows, covariance, blocks, prior).log_prior(last.parameters)[0],
-        "lengthscale collapsed" if collapsed else last.status,
+        Status.COLLAPSED if collapsed else last.status,
         total,
         tuple((kernel_title(candidates[i].covariance), -found.value) for i, found in sorted(compared.items())),
         len(some.x),
