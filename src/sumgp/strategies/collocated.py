@@ -170,7 +170,7 @@ class _Path:
         problem = setting.collocation(law, bases, z, np.full(len(start.constants), UNKNOWN_VARIANCE))
         noise = np.array([1.0 if fit is None else fit.noise for fit in fits])
         w = self._start_weights(problem, z, last)
-        levels = LEVELS
+        levels: tuple[float, ...] = LEVELS
         for update in range(NOISE_UPDATES + 1):
             variances = setting.noise_variances(noise)
             solution = solve_collocation(problem, w, variances, levels)

@@ -88,7 +88,7 @@ class Setting:
     @cached_property
     def never(self) -> np.ndarray:
         """(T,) truth of whether an output was never measured."""
-        return ~self.seen.any(axis=0)
+        return np.logical_not(np.any(self.seen, axis=0))
 
     @cached_property
     def columns(self) -> tuple[tuple[int, ...], ...]:
