@@ -22,7 +22,7 @@ from sumgp.errors import Status
 from sumgp.laws import UnitFreeLaw
 from sumgp.numerics import cholesky, solve_cholesky
 
-LEVELS = (1.0, 0.3, 0.1, 0.03, 0.01, 1e-3)  # standard deviations of the law, in units of its reference size
+LEVELS = (1.0, 0.3, 0.1, 0.03, 0.01)  # standard deviations of the law, in units of its reference size
 INNER_STEPS = 12
 LAST_STEPS = 30
 ROUGH = 0.1  # expected decrease of the merit at which a level ends

@@ -33,7 +33,7 @@ NOISE_UPDATES = 2
 UNKNOWN_VARIANCE = 100.0  # of a constant, in units of its spread by gradient matching
 # Prior variance of an output, in units of the most probable one given the data, or given gradient matching where it was
 # never measured: a variance that fits sparse data alone makes sharp turns of the law too costly.
-MORE_VARIANCE = 16.0
+MORE_VARIANCE = 4.0
 SMALLEST_WEIGHT = 5e-3  # of a candidate that is kept
 MOST_POINTS = 1500
 # By how much the log density of left-out data may fall below that without the law: at all, and for each measurement. With
