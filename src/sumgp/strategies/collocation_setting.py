@@ -43,7 +43,7 @@ class Family:
         return type(self.kernel).__name__
 
 
-# Finer grids make the residuals between the points no smaller: what is left is the sd within which the law is imposed.
+# Points a lengthscale: kernels whose functions are rougher need more.
 PER_LENGTHSCALE = {RationalQuadratic: 4.0, RBF: 3.0, Matern: 8.0}
 
 
