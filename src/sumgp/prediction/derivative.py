@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 STEP = 3e-4
 
 
-@runtime_checkable
-class Differentiable(Protocol):
-    """A component whose derivatives have a closed form."""
-
-    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> PosteriorComponent:
-        """The derivatives of all outputs by inputs as the kernels see them."""
-
-
 @dataclass(frozen=True)
 class DerivativePosterior:
     """Derivative of one output at the points of a posterior: ``mean``, ``std`` (n,), ``interval`` and ``sample``."""
@@ -40,21 +32,14 @@ class DerivativePosterior:
     def _inner(self) -> Posterior:
         """A posterior whose outputs are the derivatives of all outputs, before points are moved onto a nonlinear law."""
         of, scaling = self.of, self.of.scaling
-        components = []
-        for component in of.fitted.components:
-            if not isinstance(component, Differentiable):
-                raise DataError(
-                    worded(
-                        "derivative",
-                        "a fit by Dense() or Kronecker() with a law imposed by Linearized() or Conditioned(), or none",
-                        f"a {type(component).__name__}",
-                        "fit with solver=Dense() and another strategy",
-                    )
-                )
-            components.append(component.differentiated(self.order, scaling.x_scale))
+        components = _differentiated(of, self.order)
+        if components is None:
+            got = type(of.fitted.components[0]).__name__
+            remedy = "fit with strategy=Linearized() or leave it None"
+            raise DataError(worded("derivative", "a fit whose outputs are not transformed", got, remedy))
         slopes = scaling.y_scale / np.prod(scaling.x_scale ** np.array(self.order))
         inner = Scaling(scaling.x_shift, scaling.x_scale, np.zeros_like(scaling.y_shift), slopes)
-        fitted = Fitted(tuple(components), of.fitted.weights)
+        fitted = Fitted(components, of.fitted.weights)
         return replace(of, fitted=fitted, scaling=inner, law=None, noisy=False, truth=None)
 
     @cached_property
@@ -82,6 +67,13 @@ class DerivativePosterior:
     def sample(self, n: int = 1, random_state: int = 0) -> np.ndarray:
         """(n, points) joint draws."""
         return self._inner.sample(n, random_state)[:, :, self.output] + self._moved
+
+
+def _differentiated(posterior: Posterior, order: tuple[int, ...]) -> tuple[PosteriorComponent, ...] | None:
+    """The derivatives of all components; None where they have none."""
+    made = [c.differentiated(order, posterior.scaling.x_scale) for c in posterior.fitted.components]
+    known = tuple(component for component in made if component is not None)
+    return known if len(known) == len(made) else None
 
 
 def derivative_of(posterior: Posterior, output: str, by: str, order: int = 1) -> DerivativePosterior:
@@ -122,7 +114,7 @@ def own_columns(posterior: Posterior, centre: np.ndarray) -> np.ndarray:
     if imposed is not None and imposed.law.n_columns == law.n_columns:
         own = slice(T, law.n_columns)
         return imposed.shift[own] + imposed.scale[own] * centre[:, own]
-    if not all(isinstance(component, Differentiable) for component in posterior.fitted.components):
+    if any(_differentiated(posterior, d.orders) is None for d in law.derivatives):
         return nothing
     slopes = [DerivativePosterior(posterior, d.output, d.orders).mean[:, None] for d in law.derivatives]
     if imposed is not None:

@@ -14,7 +14,7 @@ from sumgp.solvers.dense import (
 from sumgp.solvers.joint import JointEvidence
 from sumgp.solvers.latent_evidence import LatentEvidence
 from sumgp.solvers.value_basis import MEAN_VARIANCE, ValueBasis
-from sumgp.solvers.weights import WeightPosterior, build_features, condition_on_data
+from sumgp.solvers.weights import SlopeOfOffset, WeightPosterior, build_features, condition_on_data
 
 __all__ = [
     "MEAN_VARIANCE",
@@ -25,6 +25,7 @@ __all__ = [
     "KroneckerEvidence",
     "LatentEvidence",
     "Markov",
+    "SlopeOfOffset",
     "ValueBasis",
     "WeightPosterior",
     "build_features",

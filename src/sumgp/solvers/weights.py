@@ -88,7 +88,7 @@ class MeanOffset:
 class SlopeOfOffset:
     """Derivative of an offset, by differences of fourth order: right sides are any functions of the inputs."""
 
-    of: MeanOffset | SlopeOfOffset
+    of: Callable[[np.ndarray], np.ndarray]
     order: tuple[int, ...]
     x_scale: np.ndarray  # (D,)
 

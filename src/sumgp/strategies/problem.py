@@ -218,6 +218,13 @@ class PosteriorComponent(ABC):
     def widened(self, factor: float) -> PosteriorComponent:
         """The same means with all standard deviations ``factor`` times as large."""
 
+    @abstractmethod
+    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> PosteriorComponent | None:
+        """The derivatives of all outputs by inputs, which are the user's divided by ``x_scale``; None if not known.
+
+        Single points are not moved onto the law.
+        """
+
     @staticmethod
     @abstractmethod
     def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
