@@ -30,7 +30,6 @@ from sumgp.estimator.preparation import (
     as_constraint,
     bound_law,
     check_choices,
-    check_dense,
     check_derivatives,
     check_row_labels,
     checked_rank,
@@ -38,6 +37,7 @@ from sumgp.estimator.preparation import (
     chosen_candidates,
     chosen_groups,
     default_strategy,
+    dense_solver,
     eliminated,
     period_of,
     read_fit_tables,
@@ -51,8 +51,7 @@ from sumgp.laws import Law, check_law, complete_scaling
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
-from sumgp.priors import read_noise, read_weights
-from sumgp.solvers import Markov
+from sumgp.priors import read_noise, read_weights, rougher_candidates
 from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, typical_range
 
 
@@ -195,10 +194,10 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             n_measured = int(data.measured.sum())
             solver, kernel = choose_solver(self.solver, self.kernel, self.strategy, data.n_inputs, n_measured)
         else:
-            solver, kernel = check_dense(self.solver), self.kernel
-        if isinstance(solver, Markov):
+            solver, kernel = dense_solver(self.solver), self.kernel
+        if solver.on_series:
             warn_of_settings_without_effect(self.strategy, self.restarts)
-        half_range = typical_range(scaling.inputs(x), isinstance(solver, Markov))
+        half_range = typical_range(scaling.inputs(x), solver.on_series)
         problem = FitProblem(
             data=data,
             scaling=scaling,
@@ -216,6 +215,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             random_state=0 if self.random_state is None else int(self.random_state),
             progress=progress,
             solver=solver,
+            rougher=rougher_candidates(half_range) if kernel is None else (),
         )
         return problem, law
 

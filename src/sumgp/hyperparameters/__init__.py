@@ -3,24 +3,5 @@
 from sumgp.hyperparameters.average import Integration, curvature, integrate
 from sumgp.hyperparameters.latent_starts import latent_starts
 from sumgp.hyperparameters.lengthscale import OneOutput, OutputFit, fit_output
-from sumgp.hyperparameters.optimise import CURVATURE_FLOOR, Evidence, MapEstimate, Objective, maximise, starting_points
+from sumgp.hyperparameters.optimise import CURVATURE_FLOOR, MapEstimate, Objective, maximise, starting_points
 from sumgp.hyperparameters.scan import Scan, clustered_rows, row_spacing
-
-__all__ = [
-    "CURVATURE_FLOOR",
-    "Evidence",
-    "Integration",
-    "MapEstimate",
-    "Objective",
-    "OneOutput",
-    "OutputFit",
-    "Scan",
-    "clustered_rows",
-    "curvature",
-    "fit_output",
-    "integrate",
-    "latent_starts",
-    "maximise",
-    "row_spacing",
-    "starting_points",
-]

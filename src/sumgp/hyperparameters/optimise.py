@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
@@ -13,17 +12,7 @@ from scipy.stats import chi2, norm, qmc
 
 from sumgp.errors import NumericalError, Status
 from sumgp.priors import MultitaskPrior
-
-
-class Evidence(Protocol):
-    """Log evidence log p(y | theta) of the data."""
-
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value and gradient; NumericalError where a factor fails."""
-
-    def value(self, theta: np.ndarray) -> float:
-        """The value alone, which some forms give at less cost."""
-
+from sumgp.solvers import Evidence
 
 REFUSED = 1e25  # value of a point where the evidence cannot be computed; finite, so that a line search backs off
 
@@ -201,8 +190,8 @@ def _attempt(objective: Objective, start: np.ndarray, max_steps: int, ended_befo
     return Attempt(theta, value, int(result.nit), Status.CONVERGED if still else Status.STEP_LIMIT)
 
 
-DEGREES = 6.0
-CURVATURE_FLOOR = 0.25
+DEGREES = 6.0  # of freedom of proposals: tails heavier than any posterior of hyperparameters, with a variance
+CURVATURE_FLOOR = 0.25  # of the log posterior: no direction is proposed with an sd above two, in logs of hyperparameters
 
 
 @dataclass(frozen=True)

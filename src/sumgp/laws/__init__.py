@@ -15,13 +15,14 @@ from sumgp.laws.operators import Operator, as_operator, homogeneous_rows
 from sumgp.laws.points import (
     LawSetup,
     RightSides,
+    TaskRows,
     check_law,
     complete_scaling,
     independent_rows,
     linear_rows,
     set_up_law,
+    task_rows,
     typical_rows,
-    unit_free_rows,
 )
 from sumgp.laws.sums import SumConstraint, Term
 
@@ -44,6 +45,7 @@ __all__ = [
     "SplitLaw",
     "SumConstraint",
     "SumLaw",
+    "TaskRows",
     "Term",
     "UnitFreeLaw",
     "Unknown",
@@ -63,8 +65,8 @@ __all__ = [
     "project",
     "set_up_law",
     "split_law",
+    "task_rows",
     "typical_rows",
-    "unit_free_rows",
     "varying_columns",
     "where_held",
 ]

@@ -9,19 +9,3 @@ from sumgp.lawsolve.collocation import (
     solve_collocation,
 )
 from sumgp.lawsolve.solve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
-
-__all__ = [
-    "ENOUGH",
-    "FULL",
-    "LEVELS",
-    "CollocationProblem",
-    "CollocationSolution",
-    "LawSolution",
-    "OutputWeights",
-    "data_weights",
-    "follow_law",
-    "law_evidence",
-    "solve_collocation",
-    "solve_law",
-    "solve_linear_law",
-]

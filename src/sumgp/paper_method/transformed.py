@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from sumgp.errors import ConstraintError, NumericalError, SumGPWarning, worded
+from sumgp.errors import ConstraintError, DataError, NumericalError, SumGPWarning, worded
 from sumgp.hyperparameters import MapEstimate, Objective, maximise
 from sumgp.laws import SumLaw, set_up_law
 from sumgp.numerics import cholesky, solve_lower
@@ -29,6 +29,7 @@ from sumgp.strategies import (
     LawEngine,
     Linearized,
     Score,
+    SeriesPlan,
     Strategy,
     fit_candidates,
     kernel_name,
@@ -51,7 +52,7 @@ class Transformed(Strategy):
     "transformed" the values h(y), without measurements that have none. ``virtual``: use what the switches between
     branches say. ``relearn``: learn auxiliary outputs again with the law's terms; None = unless there are many.
     ``draws``: of hyperparameters, where they are averaged over. ``guide``: "unconstrained" lets a fit without the law pick
-    the branches, as the paper does; "auto" asks one that has heard of the law where its turns are within reach.
+    the branches, as the paper does; "auto" asks a fit conditioned on the law where its turns are within reach.
     """
 
     takes_long_series: ClassVar[bool] = False
@@ -63,7 +64,10 @@ class Transformed(Strategy):
     draws: int = 12
     guide: Literal["auto", "unconstrained"] = "auto"
 
-    def fit(self, problem: FitProblem) -> Fitted:
+    def series_plan(self, problem: FitProblem) -> SeriesPlan:
+        raise DataError("solver: Markov() does not work with strategy=Transformed(); use Linearized() or another solver")
+
+    def fit_rows(self, problem: FitProblem) -> Fitted:
         law = self._checked(problem)
         alone = fit_alone(problem)
         guide, on_law = choose_guide(problem, alone) if self.guide == "auto" else without_law(problem, alone)

@@ -10,6 +10,7 @@ from sumgp.priors.candidates import (
     nullspace_basis,
     nullspace_task,
     reordered,
+    rougher_candidates,
     shown_period,
 )
 from sumgp.priors.derivatives import KernelDerivatives, check_smooth, derivative_gram, smoothness
@@ -57,6 +58,7 @@ __all__ = [
     "read_noise",
     "read_weights",
     "reordered",
+    "rougher_candidates",
     "shown_period",
     "smoothness",
 ]

@@ -1,37 +1,37 @@
 """Regression with Gaussian noise: dense, Kronecker, and in weight space; time series in linear time are in ``markov``."""
 
 from sumgp.solvers.dense import (
+    Automatic,
     Dense,
     DenseEvidence,
+    Evidence,
     Kronecker,
     KroneckerEvidence,
-    Markov,
-    check_solver_memory,
-    choose_evidence,
-    choose_series_evidence,
+    Solver,
     fits_kronecker,
 )
 from sumgp.solvers.joint import JointEvidence
 from sumgp.solvers.latent_evidence import LatentEvidence
+from sumgp.solvers.markov import Markov
 from sumgp.solvers.value_basis import MEAN_VARIANCE, ValueBasis
 from sumgp.solvers.weights import SlopeOfOffset, WeightPosterior, build_features, condition_on_data
 
 __all__ = [
     "MEAN_VARIANCE",
+    "Automatic",
     "Dense",
     "DenseEvidence",
+    "Evidence",
     "JointEvidence",
     "Kronecker",
     "KroneckerEvidence",
     "LatentEvidence",
     "Markov",
     "SlopeOfOffset",
+    "Solver",
     "ValueBasis",
     "WeightPosterior",
     "build_features",
-    "check_solver_memory",
-    "choose_evidence",
-    "choose_series_evidence",
     "condition_on_data",
     "fits_kronecker",
 ]

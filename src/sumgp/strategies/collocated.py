@@ -19,7 +19,7 @@ from sumgp.solvers import ValueBasis
 from sumgp.strategies.collocation_component import CollocationComponent
 from sumgp.strategies.collocation_setting import Family, Setting, kernel_families, left_out_score
 from sumgp.strategies.gradient_matching import Start, common_lengthscales, match_gradients
-from sumgp.strategies.problem import FitProblem, Fitted, Strategy
+from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 
 # Lengthscales that are tried, as shares of the most probable ones given the data alone: a law asks for more detail than
 # sparse data show, and priors that are too smooth exclude the functions that obey it.
@@ -71,7 +71,13 @@ class Collocated(Strategy):
 
     points: float = 1.0
 
-    def fit(self, problem: FitProblem) -> Fitted:
+    def series_plan(self, problem: FitProblem) -> SeriesPlan:
+        raise ConstraintError(
+            "solver: Markov() cannot impose this law with derivatives; leave solver=None and give at most "
+            f"{MOST_POINTS} rows, or strategy=Unconstrained()"
+        )
+
+    def fit_rows(self, problem: FitProblem) -> Fitted:
         assert problem.law is not None
         check_supported(problem, problem.law)
         setting = Setting(problem, problem.law)
@@ -94,11 +100,6 @@ def check_supported(problem: FitProblem, law: Law) -> None:
             "constraint: laws with derivatives that hold no potential are imposed for one input, got "
             f"{problem.data.n_inputs}; give the inputs other than time their own fits, or write the law as a linear "
             "homogeneous one with constant coefficients, which is imposed for any number of inputs"
-        )
-    if problem.uses_markov:
-        raise ConstraintError(
-            "solver: Markov() cannot impose this law with derivatives; leave solver=None and give at most "
-            f"{MOST_POINTS} rows, or strategy=Unconstrained()"
         )
     if law.extra_columns:
         raise ConstraintError(

@@ -11,11 +11,12 @@ import numpy as np
 
 from sumgp.errors import Status, SumGPWarning
 from sumgp.hyperparameters import Objective, Scan, maximise, starting_points
-from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, independent_rows, linear_rows, project, set_up_law, unit_free_rows
+from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, linear_rows, project, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw, reordered
-from sumgp.solvers import SlopeOfOffset, choose_series_evidence
+from sumgp.solvers import SlopeOfOffset
 from sumgp.solvers.markov import (
     LawRows,
+    Markov,
     MarkovPosterior,
     PointLaw,
     law_smooth,
@@ -28,7 +29,7 @@ from sumgp.solvers.markov import (
     with_times,
 )
 from sumgp.strategies.averaging import WIDENING
-from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent, kernel_name
+from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent, SeriesPlan, kernel_name
 from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moving_metric
 
 TUNED_ON = 8000  # values in the rows used to fit hyperparameters; more would only repeat what they say
@@ -58,7 +59,7 @@ class MarkovComponent(PosteriorComponent):
     n_outputs: int
     law: UnitFreeLaw | None = None
     offset: TaskMean | SlopeOfOffset | None = None
-    exact: bool = False  # a linear law at every time: asked points are moved in the covariance that it has left
+    exact: bool = False  # a linear law at every time: prediction points are moved in the covariance that it has left
     widening: float = 1.0  # of all standard deviations
     order: int = 0  # of the derivative by time that is meant
 
@@ -151,24 +152,22 @@ class MarkovComponent(PosteriorComponent):
         return moving_metric(local, conditioned, self.exact, unknown), np.einsum("ncc->nc", local)
 
 
-def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
-    """Fit by the state-space form.
-
-    ``mode``: "unconstrained", "projected", "law" (at every time, hyperparameters tuned by the data), and for linear laws
-    "tasks" (on the task covariance) and "joint" (at every time, hyperparameters tuned by the data given the law).
-    """
+def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
+    """Fit by the state-space form, the law entering as ``plan`` says."""
     task_law, right_sides, setup = None, None, None
     unknown, soft = np.zeros(0), np.zeros(0)
-    if mode == "tasks":
-        task_law, right_sides = _task_law(problem)
-    elif mode in ("law", "joint", "projected"):
+    if plan.on_tasks:
+        assert isinstance(problem.law, SumLaw)
+        rows = task_rows(problem.law, problem.data, problem.scaling)
+        task_law, right_sides = TaskLaw(rows.F, rows.noise, rows.right_sides(problem.data.x)), rows.right_sides
+    elif plan.at_times or plan.projected:
         assert problem.law is not None
         setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
         unknown, soft = setup.unknown, setup.law.soft_variances
-    shape = "task" if mode in ("unconstrained", "tasks", "joint") else "identity"
+    shape = "task" if setup is None or plan.in_evidence else "identity"
     prior = problem.priors(shape, law=task_law, unknown=unknown, soft=soft)[0]
     law_rows = None
-    if mode == "joint":
+    if plan.in_evidence:
         assert setup is not None
         law_rows = LawRows(*linear_rows(setup, problem.data))
     theta, report = _hyperparameters(problem, prior, law_rows)
@@ -177,10 +176,10 @@ def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
     states = state_space_prior(prior, theta)
     free = smooth(states, series)
     last, status, steps = free, report["hyperparameter_status"], 0
-    if mode in ("law", "joint"):
+    if plan.at_times:
         assert setup is not None
-        rows = series.first
-        law = PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[rows], setup.law.is_linear)
+        times = series.first
+        law = PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[times], setup.law.is_linear)
         solved = law_smooth(states, series, law)
         last, status, steps = solved.linearised, solved.status, solved.steps
         if status != Status.CONVERGED:
@@ -191,24 +190,15 @@ def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
     if right_sides is not None:
         offset = TaskMean(right_sides, prior.conditioned(prior.Sigmas(theta)[0]).D)  # type: ignore[union-attr]
     noise = prior.noise.typical(theta[prior.noise_slice])
-    if mode == "tasks" and not np.any(problem.law.noise > 0):  # type: ignore[union-attr]
+    if plan.on_tasks and not np.any(problem.law.noise > 0):  # type: ignore[union-attr]
         # The task covariance holds the law already; the projection removes what round-off adds where data contradict it.
         setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)  # type: ignore[arg-type]
     law_used = setup.law if setup is not None else None
-    component = MarkovComponent(free, last, theta, noise, prior.n_outputs, law_used, offset, mode == "joint")
+    component = MarkovComponent(free, last, theta, noise, prior.n_outputs, law_used, offset, plan.in_evidence)
     report |= {"status": status, "law_steps": steps, "solver": "Markov", "uncertainty": "plug-in (Markov solver)"}
     if problem.uncertainty == "integrated":
         component, report["widening"] = component.widened(WIDENING), WIDENING
     return Fitted((component,), np.ones(1), law_used, report)
-
-
-def _task_law(problem: FitProblem) -> tuple[TaskLaw, RightSides]:
-    law = problem.law
-    assert isinstance(law, SumLaw)
-    F, noise, keep = independent_rows(law, problem.data, problem.scaling)
-    unit_F, size, shift = unit_free_rows(F, problem.scaling)
-    right_sides = RightSides(law, tuple(keep), shift, size)
-    return TaskLaw(unit_F, noise / size, right_sides(problem.data.x)), right_sides
 
 
 def _hyperparameters(
@@ -237,7 +227,7 @@ def _hyperparameters(
         law_rows = LawRows(law_rows.rows[rows][:, :, columns], law_rows.totals[rows])
     turned = reordered(local, outputs)
     y = y[rows][:, outputs]
-    objective = Objective(turned.prior, choose_series_evidence(turned.prior, x[rows], y, law_rows))
+    objective = Objective(turned.prior, Markov().evidence(turned.prior, x[rows], y, law_rows))
     # Starts from the data first: a shorter lengthscale than the prior's is one that the rows were seen to have.
     starts = [*Scan(x[rows], y).starts(turned.prior, 1), *starting_points(objective, 1, problem.random_state)][:2]
     best = maximise(objective, random_state=problem.random_state, max_steps=100, starts=starts)

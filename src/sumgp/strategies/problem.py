@@ -23,7 +23,7 @@ from sumgp.priors import (
     check_smooth,
     hyper_priors,
 )
-from sumgp.solvers import Markov, check_solver_memory
+from sumgp.solvers import Automatic, Solver
 from sumgp.strategies.joint_gaussian import JointGaussian
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class FitProblem:
     restarts: int
     random_state: int
     progress: Callable[[str], None]
-    solver: Any = None
+    solver: Solver = field(default_factory=Automatic)
+    rougher: tuple[Candidate, ...] = ()  # curves that a nonlinear law may need although the data alone do not
     split: SplitLaw | None = None  # rows of the law that the prior obeys; ``law`` is then the rest
 
     @property
@@ -69,14 +70,9 @@ class FitProblem:
         return self.data.y.shape[1]
 
     @property
-    def uses_markov(self) -> bool:
-        """True if the fit goes through the state-space form."""
-        return isinstance(self.solver, Markov)
-
-    @property
     def half_range(self) -> np.ndarray:
         """(D,) half the range of each input, as the kernels see it: where lengthscales are expected."""
-        return typical_range(self.x, self.uses_markov)
+        return typical_range(self.x, self.solver.on_series)
 
     def in_order(self) -> FitProblem:
         """The same problem with its rows sorted, so that their order makes no difference at all."""
@@ -113,8 +109,7 @@ class FitProblem:
                     soft=soft,
                 )
             )
-        if not self.uses_markov:
-            check_solver_memory(self.solver, result[0], self.x, self.data.y)
+        self.solver.check(result[0], self.x, self.data.y)
         return tuple(result)
 
     def _latent_priors(self, split: SplitLaw, unknown: np.ndarray, soft: np.ndarray) -> tuple[MultitaskPrior, ...]:
@@ -142,7 +137,7 @@ class FitProblem:
                     latent=latent,
                 )
             )
-        check_solver_memory(self.solver, result[0], self.x, self.data.y)
+        self.solver.check(result[0], self.x, self.data.y)
         return tuple(result)
 
     def maximise(self, objective: Objective, what: str, starts: Sequence[np.ndarray]) -> MapEstimate:
@@ -273,6 +268,28 @@ class Strategy(ABC):
     takes_long_series: ClassVar[bool] = True
     takes_derivatives: ClassVar[bool] = False
 
-    @abstractmethod
     def fit(self, problem: FitProblem) -> Fitted:
-        """Fit hyperparameters and condition on the data and the law."""
+        """Fit hyperparameters and condition on the data and the law, by the solver that the problem has."""
+        if not problem.solver.on_series:
+            return self.fit_rows(problem)
+        from sumgp.strategies.markov_fits import fit_time_series
+
+        return fit_time_series(problem, self.series_plan(problem))
+
+    @abstractmethod
+    def fit_rows(self, problem: FitProblem) -> Fitted:
+        """The fit in weight space."""
+
+    @abstractmethod
+    def series_plan(self, problem: FitProblem) -> SeriesPlan:
+        """How the law enters the state-space form."""
+
+
+@dataclass(frozen=True)
+class SeriesPlan:
+    """How a law enters the state-space form: not at all, or as one of these."""
+
+    on_tasks: bool = False  # a linear law, on the task covariance
+    at_times: bool = False  # at every time, by iterated linearisation
+    in_evidence: bool = False  # a linear law: hyperparameters are those of the data given the law
+    projected: bool = False  # predictions alone are moved onto it
