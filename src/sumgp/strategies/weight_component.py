@@ -305,7 +305,7 @@ class Component(PosteriorComponent):
         """Covariance (n, C, C) in which points are moved onto the law."""
         assert self.law is not None
         exact = self.conditioning is not None and self.conditioning.exact
-        return moving_metric(local, conditioned, exact, self.law.law.unknown_columns)
+        return moving_metric(local, conditioned, exact, self.law.constants)
 
 
 def moving_metric(local: np.ndarray, conditioned: np.ndarray, exact: bool, unknown: slice) -> np.ndarray:
