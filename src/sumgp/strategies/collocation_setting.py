@@ -43,7 +43,7 @@ class Family:
         return type(self.kernel).__name__
 
 
-# Measured: residuals between the points are then below 1e-4 (RBF), 2e-4 (RationalQuadratic) and 1e-2 (Matern).
+# Points a lengthscale: kernels whose functions are rougher need more.
 PER_LENGTHSCALE = {RationalQuadratic: 4.0, RBF: 3.0, Matern: 8.0}
 
 
