@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,12 +41,12 @@ class PointLaw:
         return self.jacobian(f, self.x)
 
 
-LEVELS = (1.0, 1e-1, 1e-2, 1e-3, 1e-6, 1e-9)
-LEVEL_STEPS = 6
+LEVELS = (1.0, 1e-1, 1e-2, 1e-3, 1e-6, 1e-9)  # of the law's variance, in units of what one measurement leaves open of it
+LEVEL_STEPS = 6  # at most, of each level but the last: rough is enough there
 MOST_STEPS = 60  # of all levels together
 LAST_STEP = 1e-6  # posterior sds without law, at which the last level ends
 COARSE = 0.1  # a step of so many posterior sds ends a level that is not the last
-SHORTEST = 1e-3
+SHORTEST = 1e-3  # of a full step: a step below 1/512 that does not lower the merit ends a level
 ROUND_OFF = 1e-15  # of the prior variance: a law's variance below it is not seen beside the first prediction
 SMALLEST = 1e-5  # of the prior sd: steps are not measured against anything smaller, or round-off would seem to move f
 SETTLED = 1e-3  # posterior sds: a Newton step so short changes no answer, and the merit, which has round-off, may not see it
@@ -175,7 +176,15 @@ def _without_law(prior: MarkovPrior, series: TimeSeries) -> tuple[_Free, _Point]
     return free, _point(solved)
 
 
-def _descend(search: _Search, point: _Point, sd: np.ndarray, limit: float, allowed: int) -> tuple[_Point, int, Status]:
+class _Descent(NamedTuple):
+    """The last point of a level, its steps, and how it ended."""
+
+    point: _Point
+    steps: int
+    status: Status
+
+
+def _descend(search: _Search, point: _Point, sd: np.ndarray, limit: float, allowed: int) -> _Descent:
     """Steps at one law variance until one is below ``limit`` sds: the last point, the number of steps and the status.
 
     Near the end the merit is round-off of very large numbers; there a step is taken if it is at most half the last, and
@@ -187,12 +196,12 @@ def _descend(search: _Search, point: _Point, sd: np.ndarray, limit: float, allow
         change = _change(iterate, aim, sd)
         moved = aim if change <= 0.5 * before else _line_search(search, iterate, aim)
         if moved is None:
-            return iterate.point, step, Status.CONVERGED if change <= max(limit, SETTLED) else Status.STALLED
+            return _Descent(iterate.point, step, Status.CONVERGED if change <= max(limit, SETTLED) else Status.STALLED)
         before = _change(iterate, moved, sd)
         iterate = moved
         if before <= limit:
-            return iterate.point, step, Status.CONVERGED
-    return iterate.point, allowed, Status.STEP_LIMIT
+            return _Descent(iterate.point, step, Status.CONVERGED)
+    return _Descent(iterate.point, allowed, Status.STEP_LIMIT)
 
 
 def _change(first: _Iterate, second: _Iterate, sd: np.ndarray) -> float:
