@@ -212,6 +212,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             random_state=0 if self.random_state is None else int(self.random_state),
             progress=progress,
             solver=solver,
+            own_kernels=self.kernel is None and self.rank is None,
         )
         return problem, law
 

@@ -3,12 +3,15 @@
 from sumgp.hyperparameters.average import Integration, curvature, integrate
 from sumgp.hyperparameters.objective import Evidence, Objective
 from sumgp.hyperparameters.optimise import MapEstimate, maximise, starting_points
+from sumgp.hyperparameters.own_outputs import Family, GridPoint, own_grid
 from sumgp.hyperparameters.proposal import CURVATURE_FLOOR
 from sumgp.hyperparameters.scan import Scan, clustered_rows, row_spacing
 
 __all__ = [
     "CURVATURE_FLOOR",
     "Evidence",
+    "Family",
+    "GridPoint",
     "Integration",
     "MapEstimate",
     "Objective",
@@ -17,6 +20,7 @@ __all__ = [
     "curvature",
     "integrate",
     "maximise",
+    "own_grid",
     "row_spacing",
     "starting_points",
 ]

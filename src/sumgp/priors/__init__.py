@@ -1,6 +1,6 @@
 """Priors over several outputs: kernels, task covariances, noise, and the law's place in them."""
 
-from sumgp.priors.candidates import Candidate, default_candidates, given_candidate
+from sumgp.priors.candidates import Candidate, default_candidates, given_candidate, quasi_periodic
 from sumgp.priors.kernels import HyperPrior, KernelOnPoints, hyper_priors, leaves, lengthscale_mask, local_lengthscales
 from sumgp.priors.multitask import Hyperparameters, MultitaskPrior, SchurConditioning, TaskLaw
 from sumgp.priors.noise import SMALLEST, NoiseModel, read_noise, read_weights
@@ -34,6 +34,7 @@ __all__ = [
     "local_lengthscales",
     "nullspace_basis",
     "nullspace_task",
+    "quasi_periodic",
     "read_noise",
     "read_weights",
     "reordered",

@@ -20,6 +20,7 @@ from sumgp.strategies.interface import Fitted, Strategy
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out
 from sumgp.strategies.markov_fits import fit_time_series
 from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.stacking import stacked
 from sumgp.strategies.weight_component import Component
 
 # How far the law at one point speaks about others, in lengthscales (None: as far as the prior does), and how likely each is
@@ -89,7 +90,7 @@ class Linearized(Strategy):
                 SumGPWarning,
                 stacklevel=2,
             )
-        return Fitted(components, weights, setup.law, report)
+        return stacked(problem, Fitted(components, weights, setup.law, report), setup.law)
 
     def _weigh_tapers(
         self, problem: FitProblem, engine: LawEngine, fitted: Candidates, score: Any

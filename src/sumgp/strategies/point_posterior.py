@@ -70,14 +70,18 @@ class MovedOntoLaw(Protocol):
 
 
 def local_posteriors(components: Sequence[MovedOntoLaw], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
-    """Local posteriors of components of one law, all moved onto it in one call."""
+    """Local posteriors of components; those with a law, which is the same for all, are moved onto it in one call."""
     parts = [component.unprojected(x, x_law) for component in components]
-    law = components[0].law
-    if law is None:
-        return [LocalPosterior(part.mean, part.covariance) for part in parts]
-    moved = moved_onto_law(law, joined(parts), np.tile(x_law, (len(parts), 1)))
-    n = len(x_law)
-    return [moved.at(slice(k * n, (k + 1) * n)) for k in range(len(parts))]
+    result = [LocalPosterior(part.mean, part.covariance) for part in parts]
+    led = [k for k, component in enumerate(components) if component.law is not None]
+    if not led:
+        return result
+    law, n = components[led[0]].law, len(x_law)
+    assert law is not None
+    moved = moved_onto_law(law, joined([parts[k] for k in led]), np.tile(x_law, (len(led), 1)))
+    for place, k in enumerate(led):
+        result[k] = moved.at(slice(place * n, (place + 1) * n))
+    return result
 
 
 def moved_onto_law(law: UnitFreeLaw, free: Unprojected, x: np.ndarray) -> LocalPosterior:

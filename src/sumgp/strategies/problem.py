@@ -37,6 +37,7 @@ class FitProblem:
     random_state: int
     progress: Callable[[str], None]
     solver: Any = None
+    own_kernels: bool = False  # outputs may have kernels of their own beside the candidates
 
     @property
     def x(self) -> np.ndarray:

@@ -14,6 +14,7 @@ from sumgp.strategies.imposed_law import LawEngine
 from sumgp.strategies.interface import Fitted, Strategy
 from sumgp.strategies.markov_fits import fit_time_series
 from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.stacking import stacked
 from sumgp.strategies.weight_component import Component
 
 UNMET = 1e-6  # scaled residual of a projected point above which the law counts as not met
@@ -44,7 +45,7 @@ class Projected(Strategy):
                 SumGPWarning,
                 stacklevel=2,
             )
-        return Fitted(components, weights, setup.law, {**report, "status": status})
+        return stacked(problem, Fitted(components, weights, setup.law, {**report, "status": status}), setup.law)
 
 
 def _unmet_near(law: UnitFreeLaw, problem: FitProblem, component: Component) -> str | None:

@@ -8,6 +8,7 @@ from sumgp.strategies.averaging import fit_candidates, mix
 from sumgp.strategies.interface import Fitted, Strategy
 from sumgp.strategies.markov_fits import fit_time_series
 from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.stacking import stacked
 from sumgp.strategies.weight_component import plain_component
 
 
@@ -24,4 +25,4 @@ class Unconstrained(Strategy):
         components, weights, report = mix(
             problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, self.draws
         )
-        return Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report})
+        return stacked(problem, Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report}), None)
