@@ -17,9 +17,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from real_sets import METHODS, SETS, Case, cases, page, scored, summary
+import sumgp_studies.public
+from sumgp_studies.public import METHODS, SETS, Case, cases, page, predicted, scored, summary
 
-FROZEN_FILE = Path(__file__).parent / "real_sets" / "frozen.jsonl"
+FROZEN_FILE = Path(sumgp_studies.public.__file__).parent / "frozen.jsonl"
 
 
 def records_of(path: Path) -> list[dict[str, Any]]:
@@ -35,7 +36,7 @@ def completed(path: Path, wanted: list[tuple[Case, str]]) -> list[dict[str, Any]
         for case, method in wanted:
             if (case.set_name, case.label, method) in done:
                 continue
-            new = scored(case, method)
+            new = [r | {"method": method} for r in scored(case, lambda c, m=method: predicted(c, m))]
             known += new
             out.write("".join(json.dumps(r) + "\n" for r in new))
             out.flush()

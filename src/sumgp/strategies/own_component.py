@@ -12,8 +12,7 @@ from sumgp.laws import UnitFreeLaw, project
 from sumgp.numerics import cholesky, cholesky_inverse, solve_cholesky, solve_lower
 from sumgp.priors import MultitaskPrior
 from sumgp.strategies.joint_gaussian import JointGaussian
-from sumgp.strategies.point_posterior import Unprojected, local_posteriors, projected_draws
-from sumgp.strategies.weight_component import moving_metric
+from sumgp.strategies.weight_component import Unprojected, local_posteriors, moving_metric, projected_draws
 
 MEAN_VARIANCE = MultitaskPrior.mean_variance
 JITTER = 1e-10  # of the prior variance, on the diagonal

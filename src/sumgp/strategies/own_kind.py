@@ -12,8 +12,8 @@ from sumgp.hyperparameters import Family, own_grid, row_spacing
 from sumgp.priors import hyper_priors, quasi_periodic, shown_period
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.own_component import OwnComponent, output_posterior
-from sumgp.strategies.point_posterior import moved_onto_law
 from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.weight_component import moved_onto_law
 
 STEP = 0.35  # between logarithms of lengthscales; a maximum is about twice as wide
 LONGEST = 1.4  # logarithm of the longest lengthscale over half the range

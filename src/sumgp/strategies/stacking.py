@@ -15,11 +15,10 @@ import numpy as np
 
 from sumgp.laws import UnitFreeLaw
 from sumgp.strategies.averaging import WIDENING
-from sumgp.strategies.interface import Fitted, PosteriorComponent
 from sumgp.strategies.left_out import Known, LeftOut, RowNoise, TrainingRows, left_out, mixed
 from sumgp.strategies.own_component import OwnComponent
 from sumgp.strategies.own_kind import LeftOutValues, moved_left_out, own_component, own_left_out
-from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent
 
 BLOCKS = 5  # of neighbouring rows that are left out together
 SCORED = 4  # heaviest components of a mixture whose left-out densities stand for all
