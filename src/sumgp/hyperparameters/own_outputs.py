@@ -38,11 +38,12 @@ class GridPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """A kernel with the values of theta that are tried, (L, p), and their log prior (L,)."""
+    """A kernel with the values of theta that are tried, (L, p), and their log prior (L,); ``of`` (T,): for which outputs."""
 
     kernel: Kernel
     thetas: np.ndarray
     log_prior: np.ndarray
+    of: tuple[bool, ...] | None = None
 
 
 class _Grid(NamedTuple):
@@ -52,24 +53,27 @@ class _Grid(NamedTuple):
     size: np.ndarray
 
 
-def own_grid(x: np.ndarray, y: np.ndarray, families: Sequence[Family], groups: Sequence[Sequence[int]]) -> list[list[GridPoint]]:
+def own_grid(
+    x: np.ndarray, y: np.ndarray, families: Sequence[Family], groups: Sequence[Sequence[int]]
+) -> list[list[GridPoint]]:
     """The grid points that carry the weight of each output y (N, T, NaN = not measured), heaviest first.
 
     Outputs of one of the ``groups`` have one noise sd.
     """
     measured = ~np.isnan(y)
     patterns, pattern_of = np.unique(measured.T, axis=0, return_inverse=True)
-    kernels = [family.kernel.clone_with_theta(theta) for family in families for theta in family.thetas]
+    kernels = [(family.kernel, theta) for family in families for theta in family.thetas]
     weights = np.full((y.shape[1], len(kernels), len(RATIOS)), -np.inf)
     sizes = np.ones_like(weights)
     for number, pattern in enumerate(patterns):
         own = np.flatnonzero(pattern_of.ravel() == number)
         values, start = y[np.ix_(pattern, own)], 0
         for family in families:
-            found = _along(family, x[pattern], values)
+            meant = [i for i, t in enumerate(own) if family.of is None or family.of[t]]
+            found = _along(family, x[pattern], values[:, meant]) if meant else {}
             for k, grid in found.items():
-                weights[own, start + k] = grid.log_weight + family.log_prior[k]
-                sizes[own, start + k] = grid.size
+                weights[own[meant], start + k] = grid.log_weight + family.log_prior[k]
+                sizes[own[meant], start + k] = grid.size
             start += len(family.thetas)
     weights -= 0.5 * ((np.log(RATIOS) - RATIO_CENTRE) / RATIO_SD) ** 2
     _share_noise(weights, sizes, groups)
@@ -118,7 +122,7 @@ def _share_noise(weights: np.ndarray, sizes: np.ndarray, groups: Sequence[Sequen
             weights[t] += np.interp(noise[t], bins, others)
 
 
-def _kept(log_weight: np.ndarray, size: np.ndarray, kernels: list[Kernel]) -> list[GridPoint]:
+def _kept(log_weight: np.ndarray, size: np.ndarray, kernels: list[tuple[Kernel, np.ndarray]]) -> list[GridPoint]:
     """The heaviest kernels, each with the mean of its log noise ratio and log amplitude."""
     total = logsumexp(log_weight, axis=1)
     shares = np.exp(total - logsumexp(total))
@@ -127,6 +131,7 @@ def _kept(log_weight: np.ndarray, size: np.ndarray, kernels: list[Kernel]) -> li
     for k in heaviest[shares[heaviest] > KEPT_SHARE * shares[heaviest[0]]]:
         along = np.exp(log_weight[k] - total[k])
         ratio, amplitude = np.exp(along @ np.log(RATIOS)), np.exp(along @ np.log(size[k]))
-        points.append(GridPoint(kernels[k], float(amplitude), float(ratio), float(shares[k])))
+        kernel, theta = kernels[k]
+        points.append(GridPoint(kernel.clone_with_theta(theta), float(amplitude), float(ratio), float(shares[k])))
     whole = sum(p.weight for p in points)
     return [p._replace(weight=p.weight / whole) for p in points]

@@ -140,7 +140,7 @@ class OwnComponent:
         return local.mean, local.covariance
 
     def joint(self, x: np.ndarray) -> JointGaussian:
-        """All points before projection: f = mean + A_t (L z)_t with symmetric roots A_t over points, L L^T = R over outputs."""
+        """All points before projection: mean + A_t (L z)_t, A_t the symmetric root over points, L L^T = R over outputs."""
         mean = np.stack([output.moments(x)[0] for output in self.outputs], axis=1)
         n, T = mean.shape
         between = np.linalg.cholesky(self.correlation)

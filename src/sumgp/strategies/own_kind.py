@@ -20,7 +20,8 @@ LONGEST = 1.4  # logarithm of the longest lengthscale over half the range
 NEIGHBOUR = 0.5  # shortest lengthscale in distances between rows
 WAVES = (0.5, 1.0, 2.0)  # of w in exp(-2 sin^2 / w^2): from peaked to nearly a sine
 SHORTEST_DECAY = 2.0  # periods over which a wave keeps its shape, at least
-SHOWN_BY = 0.5  # share of the outputs that show a period, from which on it is tried for all: few rows fit some sine
+SHOWN_BY = 0.5  # share of the outputs that show a period, from which on few rows will do: they always fit some sine
+ROWS_FOR_ONE = 30  # rows from which on a single output may show one
 FEWEST_VALUES = 5  # of each output
 MOST_ROWS = 600  # with more, the eigendecompositions of a grid take longer than a search
 LEAST_SHRINKAGE = 0.02  # of correlations, so that closed data leave no direction without variance
@@ -57,12 +58,12 @@ def families(problem: FitProblem) -> list[Family]:
         logs = np.log(size) + shifts
         result.append(Family(kernel, logs[:, None], np.array([prior.log_density(v) for v in logs])))
     period = shown_period(problem.x, problem.y)
-    if period is not None and np.mean(period.shown_by) >= SHOWN_BY:
+    if period is not None and (np.mean(period.shown_by) >= SHOWN_BY or len(problem.x) >= ROWS_FOR_ONE):
         decays = np.arange(np.log(4.0 * size), np.log(SHORTEST_DECAY * period.length), -2.0 * STEP)
         thetas = np.array([[np.log(w), np.log(period.length), d] for w in WAVES for d in decays])
         if len(thetas):
             kernel = quasi_periodic(RBF(size), period.length)
-            result.append(Family(kernel, thetas, np.full(len(thetas), np.log(2.0 / len(WAVES)))))
+            result.append(Family(kernel, thetas, np.full(len(thetas), np.log(2.0 / len(WAVES))), period.shown_by))
     return result
 
 
@@ -124,5 +125,3 @@ def shrunk_correlation(values: LeftOutValues) -> np.ndarray:
     R = (vectors * np.maximum(eigenvalues, LEAST_EIGENVALUE)) @ vectors.T
     sd = np.sqrt(np.diagonal(R))
     return R / np.outer(sd, sd)
-
-

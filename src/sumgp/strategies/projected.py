@@ -30,7 +30,9 @@ class Unconstrained(Strategy):
         components, weights, report = mix(
             problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, self.draws
         )
-        return stacked(problem, Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report}), None)
+        return stacked(
+            problem, Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report}), None
+        )
 
 
 UNMET = 1e-6  # scaled residual of a projected point above which the law counts as not met
