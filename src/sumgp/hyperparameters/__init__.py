@@ -1,13 +1,12 @@
 """Searching, drawing and weighting hyperparameters."""
 
 from sumgp.hyperparameters.average import Integration, curvature, integrate
-from sumgp.hyperparameters.optimise import CURVATURE_FLOOR, Evidence, MapEstimate, Objective, maximise, starting_points
+from sumgp.hyperparameters.optimise import CURVATURE_FLOOR, MapEstimate, Objective, maximise, starting_points
 from sumgp.hyperparameters.own_outputs import Family, GridPoint, own_grid
 from sumgp.hyperparameters.scan import Scan, clustered_rows, row_spacing
 
 __all__ = [
     "CURVATURE_FLOOR",
-    "Evidence",
     "Family",
     "GridPoint",
     "Integration",

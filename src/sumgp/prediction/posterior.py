@@ -106,14 +106,12 @@ class Posterior:
     def _skewed(self) -> SkewedMixture | None:
         """Marginals of transformed outputs, which are not Gaussian; None where all components are Gaussian."""
         components = self.fitted.components
-        if not hasattr(components[0], "distribution"):
-            return None
         noise = np.stack([np.sqrt(c.noise) if self.noisy else np.zeros(self._n_outputs) for c in components])
         if self.truth is not None and self.truth._skewed is not None:
             return replace(self.truth._skewed, noise=noise)
         inputs = self.scaling.inputs(self.x)
-        parts = [c.distribution(inputs, self.x) for c in components]  # type: ignore[attr-defined]
-        return SkewedMixture(parts, self.fitted.weights, noise)
+        parts = [part for c in components if (part := c.distribution(inputs, self.x)) is not None]
+        return SkewedMixture(parts, self.fitted.weights, noise) if parts else None
 
     @cached_property
     def _centre(self) -> np.ndarray:

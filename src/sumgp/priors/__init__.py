@@ -11,6 +11,7 @@ from sumgp.priors.candidates import (
     nullspace_task,
     quasi_periodic,
     reordered,
+    rougher_candidates,
     shown_period,
 )
 from sumgp.priors.kernels import HyperPrior, KernelOnPoints, hyper_priors, leaves, lengthscale_mask, local_lengthscales
@@ -55,5 +56,6 @@ __all__ = [
     "read_noise",
     "read_weights",
     "reordered",
+    "rougher_candidates",
     "shown_period",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sumgp.errors import Status
 from sumgp.report.calibration import CLEAR, FEW, counts, sentence
 from sumgp.report.fit_study import FitStudy
 from sumgp.report.scores import lengthscales, noise_sds
@@ -68,7 +69,7 @@ def _warned(found: FitStudy) -> Iterator[Advice]:
 
 def _status(found: FitStudy) -> Iterator[Advice]:
     report = found.model.fit_report_
-    if report.status != "converged":
+    if report.status != Status.CONVERGED:
         yield Advice(
             False,
             f"The fit ended with the status: {report.status}.",

@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from sumgp.errors import SumGPWarning
+from sumgp.errors import Status, SumGPWarning
 from sumgp.hyperparameters import (
     CURVATURE_FLOOR,
-    Evidence,
     Integration,
     MapEstimate,
     Objective,
@@ -30,7 +29,7 @@ from sumgp.hyperparameters import (
     maximise,
 )
 from sumgp.priors import MultitaskPrior, Reordered, reordered
-from sumgp.solvers import choose_evidence, fits_kronecker
+from sumgp.solvers import Evidence, fits_kronecker
 from sumgp.strategies.problem import FitProblem, kernel_name
 from sumgp.strategies.weight_component import Component
 
@@ -73,7 +72,7 @@ def improved(problem: FitProblem, prior: MultitaskPrior, found: MapEstimate) -> 
     ``prior`` and ``found`` are over the outputs in the order ``problem.output_order``.
     """
     y = problem.y[:, problem.output_order]
-    objective = Objective(prior, choose_evidence(problem.solver, prior, problem.x, y))
+    objective = Objective(prior, problem.solver.evidence(prior, problem.x, y))
     if not fits_kronecker(prior, y) and int(problem.data.measured.sum()) > LARGEST_DENSE:
         return objective, found
     problem.progress("hyperparameters: all rows")
@@ -97,6 +96,7 @@ Score = Callable[[MultitaskPrior, np.ndarray], float]
 
 
 EvidenceOf = Callable[[MultitaskPrior, np.ndarray], Evidence]
+Average = tuple[tuple[Component, ...], np.ndarray, dict[str, Any]]  # components, their weights, the report on them
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def _fit_each(
     """Maximise each candidate's posterior; ``scan`` None = starts from the problem's own rows."""
     order = problem.output_order
     y = problem.y[:, order]
-    of_data = evidence or (lambda prior, order: choose_evidence(problem.solver, prior, problem.x, y))
+    of_data = evidence or (lambda prior, order: problem.solver.evidence(prior, problem.x, y))
     turned = tuple(reordered(prior, order) for prior in priors)
     objectives = tuple(Objective(t.prior, of_data(t.prior, order)) for t in turned)
     maxima: list[MapEstimate] = []
@@ -188,7 +188,9 @@ def _fit_each(
         # Kernels with the same parameters have their maxima close together.
         slices = objective.prior.slices
         alike = [
-            m.theta for m, o in zip(maxima, objectives, strict=False) if o.prior.slices == slices and m.status == "converged"
+            m.theta
+            for m, o in zip(maxima, objectives, strict=False)
+            if o.prior.slices == slices and m.status is Status.CONVERGED
         ]
         starts = alike[:1] or problem.starts(objective, scan or problem.scan)
         maxima.append(problem.maximise(objective, kernel_name(objective.prior), starts))
@@ -207,7 +209,7 @@ def mix(
     score: Score | None,
     draws: int,
     undecided: bool = False,
-) -> tuple[tuple[Component, ...], np.ndarray, dict[str, Any]]:
+) -> Average:
     """Components and weights: the best maximum alone ("plug-in"), or draws around all maxima ("integrated").
 
     ``undecided``: maxima of different candidates meet the law in different ways. Then the draw of highest weight is plugged

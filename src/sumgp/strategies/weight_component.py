@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
 from sumgp.laws import Bend, UnitFreeLaw, bend, project
 from sumgp.lawsolve import LawSolution
 from sumgp.numerics import solve_lower
-from sumgp.priors import MultitaskPrior
+from sumgp.priors import MultitaskPrior, lengthscale_mask
 from sumgp.solvers import WeightPosterior, build_features, condition_on_data
 from sumgp.strategies.joint_gaussian import JointGaussian, LeftOpen
-from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.problem import FitProblem, PosteriorComponent
 
 DRAW_HALVINGS = 30
 FLAT = 0.05  # standard deviation across the law, relative to that along it, below which draws start in the tangent
@@ -64,7 +64,6 @@ def joined(parts: Sequence[Unprojected]) -> Unprojected:
     )
 
 
-@runtime_checkable
 class MovedOntoLaw(Protocol):
     """A component that tells single points before projection, and the law they are to be moved onto."""
 
@@ -175,7 +174,7 @@ class LawConditioning:
 
 
 @dataclass(frozen=True)
-class Component:
+class Component(PosteriorComponent):
     """f | y, theta and the law, unit-free. Without ``law`` a plain Gaussian process."""
 
     posterior: WeightPosterior
@@ -195,10 +194,18 @@ class Component:
         law = None if self.conditioning is None else self.conditioning.widened(factor)
         return replace(self, posterior=self.posterior.widened(factor), conditioning=law)
 
-    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (n, C) and covariance (n, C, C) at each point, which do not depend on what other points are asked."""
-        local = local_posteriors([self], x, x_law)[0]
-        return local.mean, local.covariance
+    @staticmethod
+    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+        """All moved onto the law in one call."""
+        return local_posteriors(components, x, x_law)
+
+    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> None:
+        """None: Gaussian."""
+
+    def lengthscales(self) -> list[np.ndarray]:
+        """Of the kernel of each term."""
+        kernels = [term.kernel for term in self.posterior.features.terms if term.kernel is not None]
+        return [np.exp(kernel.theta[lengthscale_mask(kernel)]) for kernel in kernels]
 
     def remembered_marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``marginals``, kept for the points asked last: a guide is asked for the same by each component."""

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sumgp.errors import SumGPWarning
+from sumgp.errors import Status, SumGPWarning
 from sumgp.numerics import cholesky, cholesky_inverse, solve_cholesky, solve_lower
 from sumgp.paper_method.likelihoods import LOG_TWO_PI, Likelihood, NoisySites
 
@@ -208,7 +208,7 @@ def beside_exact_sites(
     targets, precisions = sites.targets.copy(), 1.0 / sites.variances
     if not len(rest):
         posterior = regress(prior_mean, prior_cov, targets, precisions)
-        return finished(posterior, posterior.log_density, "converged", 0, engine)
+        return finished(posterior, posterior.log_density, Status.CONVERGED, 0, engine)
     mean, cov, log_density = _given_others(prior_mean, prior_cov, targets, precisions, rest)
     begin = None if start is None else replace(start, targets=start.targets[rest], variances=start.variances[rest])
     result = solve(mean, cov, curved, begin)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sumgp.errors import NumericalError, SumGPWarning
+from sumgp.errors import NumericalError, Status, SumGPWarning
 from sumgp.numerics import cholesky, normal_rule, solve_cholesky
 from sumgp.paper_method.engines.laplace import Laplace
 from sumgp.paper_method.engines.sites import (
@@ -90,7 +90,7 @@ class Variational(Engine):
             small = max(1e-9, 0.01 * self.tolerance) * max(1.0, abs(state.bound))
             flat = len(bounds) >= _PATIENCE and state.bound - bounds[-_PATIENCE] < small
             if state.gap < self.tolerance or flat:
-                return state.posterior, state.bound, step, "converged"
+                return state.posterior, state.bound, step, Status.CONVERGED
             bounds.append(state.bound)
             history = [*history[-_MEMORY:], state]
             highest = -np.inf
@@ -103,7 +103,7 @@ class Variational(Engine):
             else:
                 # Very precise observations leave the bound with more round-off than that: it cannot be seen to rise.
                 if highest > state.bound - _ROUND_OFF * max(1.0, abs(state.bound)):
-                    return state.posterior, state.bound, step, "converged"
+                    return state.posterior, state.bound, step, Status.CONVERGED
                 raise NumericalError("no damping made the evidence bound rise")
             state = proposal
         warnings.warn(
@@ -111,7 +111,7 @@ class Variational(Engine):
             SumGPWarning,
             stacklevel=3,
         )
-        return state.posterior, state.bound, self.max_steps, "step limit"
+        return state.posterior, state.bound, self.max_steps, Status.STEP_LIMIT
 
     def own_gradient(
         self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, result: SiteResult
