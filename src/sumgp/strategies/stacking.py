@@ -16,8 +16,7 @@ import numpy as np
 from sumgp.laws import UnitFreeLaw
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.left_out import Known, LeftOut, RowNoise, TrainingRows, left_out, mixed
-from sumgp.strategies.own_component import OwnComponent
-from sumgp.strategies.own_kind import LeftOutValues, moved_left_out, own_component, own_left_out
+from sumgp.strategies.own_outputs import LeftOutValues, OwnComponent, moved_left_out, own_component, own_left_out
 from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent
 from sumgp.strategies.weight_component import Component
 

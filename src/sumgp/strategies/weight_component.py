@@ -79,13 +79,11 @@ def local_posteriors(components: Sequence[MovedOntoLaw], x: np.ndarray, x_law: n
     """Local posteriors of components; those with a law, which is the same for all, are moved onto it in one call."""
     parts = [component.unprojected(x, x_law) for component in components]
     result = [LocalPosterior(part.mean, part.covariance) for part in parts]
-    led = [k for k, component in enumerate(components) if component.law is not None]
-    law, n = next((c.law for c in components if c.law is not None), None), len(x_law)
-    if law is None:
-        return result
-    moved = moved_onto_law(law, joined([parts[k] for k in led]), np.tile(x_law, (len(led), 1)))
-    for place, k in enumerate(led):
-        result[k] = moved.at(slice(place * n, (place + 1) * n))
+    laws, n = {k: c.law for k, c in enumerate(components) if c.law is not None}, len(x_law)
+    if laws:
+        moved = moved_onto_law(next(iter(laws.values())), joined([parts[k] for k in laws]), np.tile(x_law, (len(laws), 1)))
+        for place, k in enumerate(laws):
+            result[k] = moved.at(slice(place * n, (place + 1) * n))
     return result
 
 
