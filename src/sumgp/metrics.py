@@ -18,6 +18,7 @@ from sumgp.errors import DataError, worded
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Of the calibration curve: even, and the two that people state.
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _NODES = 32  # of quadrature over quantiles
 _DISTRIBUTION_NODES = 60  # over values, where a narrow component of a mixture must not fall between two nodes

@@ -15,21 +15,3 @@ from sumgp.data.table import (
     read_inputs,
     read_outputs,
 )
-
-__all__ = [
-    "UNITS",
-    "Calendar",
-    "Data",
-    "Dates",
-    "Scaling",
-    "choose_scaling",
-    "in_bulk",
-    "is_frame",
-    "is_series",
-    "merged_groups",
-    "noise_reach",
-    "output_groups",
-    "read_columns",
-    "read_inputs",
-    "read_outputs",
-]

@@ -21,7 +21,7 @@ from sumgp.laws import Constraint, Law
 from sumgp.strategies import Fitted, Strategy
 
 FORMAT = "sumgp model"
-VERSION = 1
+VERSION = 1  # of the format: a reader refuses files of a later one
 SETTINGS = (
     "outputs",
     "inputs",

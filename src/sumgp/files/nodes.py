@@ -18,7 +18,7 @@ from sumgp.files.known import is_known, known_classes
 from sumgp.laws import Law, SumLaw, UnitFreeLaw
 
 MARK = "$"  # key that says what a JSON object stands for
-DEEPEST = 40
+DEEPEST = 40  # levels of nesting: far more than models have, far below where Python gives up
 
 
 @dataclass

@@ -4,20 +4,3 @@ from sumgp.hyperparameters.average import Integration, curvature, integrate
 from sumgp.hyperparameters.optimise import CURVATURE_FLOOR, MapEstimate, Objective, maximise, starting_points
 from sumgp.hyperparameters.own_outputs import Family, GridPoint, own_grid
 from sumgp.hyperparameters.scan import Scan, clustered_rows, row_spacing
-
-__all__ = [
-    "CURVATURE_FLOOR",
-    "Family",
-    "GridPoint",
-    "Integration",
-    "MapEstimate",
-    "Objective",
-    "Scan",
-    "clustered_rows",
-    "curvature",
-    "integrate",
-    "maximise",
-    "own_grid",
-    "row_spacing",
-    "starting_points",
-]

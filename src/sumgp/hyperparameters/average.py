@@ -79,7 +79,7 @@ def _normalised(log_weights: np.ndarray, power: float) -> np.ndarray:
 AMPLITUDE = 40.0  # of the log evidence
 LENGTHSCALE = 2.0  # times the square root of the number of parameters, in standard deviations given the data
 ERROR = 0.3  # of a value near the highest; lower ones matter less, and their error grows by e every GAP
-GAP = 16.0
+GAP = 16.0  # log evidence below the highest over which the error of a guess grows by e
 LOWEST = 40.0  # below the highest: as good as any lower value
 HIGHEST = 3.0  # above the highest: no guess goes further
 MOST = 400  # values that a guess rests on, the highest of all

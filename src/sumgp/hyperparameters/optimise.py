@@ -190,8 +190,8 @@ def _attempt(objective: Objective, start: np.ndarray, max_steps: int, ended_befo
     return Attempt(theta, value, int(result.nit), Status.CONVERGED if still else Status.STEP_LIMIT)
 
 
-DEGREES = 6.0
-CURVATURE_FLOOR = 0.25
+DEGREES = 6.0  # of freedom of proposals: tails heavier than any posterior of hyperparameters, with a variance
+CURVATURE_FLOOR = 0.25  # of the log posterior: no direction is proposed with an sd above two, in logs of hyperparameters
 
 
 @dataclass(frozen=True)

@@ -101,10 +101,10 @@ def make_unit_free(law: Law, shift: np.ndarray, scale: np.ndarray, u: np.ndarray
     return UnitFreeLaw(relaxed, shift, scale, row_scale)
 
 
-RANK_TOLERANCE = 1e-12
-ROUND_OFF = 1e-14
-NEAREST_STEPS = 4
-HARD_STEPS = 12
+RANK_TOLERANCE = 1e-12  # eigenvalue of the rows' correlations below which a row repeats others
+ROUND_OFF = 1e-14  # relative error of a sum of products of doubles, with a margin of a hundred
+NEAREST_STEPS = 4  # towards the nearest point, before plain Newton steps go on to round-off
+HARD_STEPS = 12  # after which a point that is still off the law is taken for a hard one
 UNMET = 1e-10  # scaled residual
 HALVINGS = 8  # of a step that does not come closer to the law
 # Standard deviations of the metric that the first steps may move an output. Where a law is almost flat (a pendulum near
@@ -284,7 +284,7 @@ class _Walk:
 
 @dataclass(frozen=True)
 class Bend:
-    """Mean (n, C) and variance (n, C) of c at each point; infinite where the law's slopes are beyond all numbers."""
+    """Mean (n, C) and variance (n, C) of c at each point; infinite where the law's slopes overflow."""
 
     shift: np.ndarray
     variance: np.ndarray

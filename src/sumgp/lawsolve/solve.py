@@ -23,10 +23,11 @@ from sumgp.errors import Status
 from sumgp.laws import UnitFreeLaw
 from sumgp.numerics import backtrack, cholesky, pivoted_cholesky, solve_cholesky
 
+# Of the law's sd, in units of what the data leave open of it; at the last the law holds to 1e-3 sds.
 LEVELS = (1.0, 0.1, 0.01, 1e-3)
 REPEATED = 1e-11  # a linear row with less variance than this share of its own, given the others, repeats them
-ROUND_OFF = 1e-13
-INNER_STEPS = 12
+ROUND_OFF = 1e-13  # of the largest variance: rows are not asked to hold more sharply
+INNER_STEPS = 12  # of one level; what is left to do the next one takes up
 LAST_STEPS = 60  # where the solution is wanted to round-off
 ROUGH = 3e-2  # steps below this many posterior sds end a level
 ENOUGH = 1e-5  # and the last one of a solution that is averaged with others
@@ -285,13 +286,13 @@ def _between(problem: _Problem, here: _Point, aim: _Point, variances: np.ndarray
 
 
 def _merit(q: np.ndarray, displacement: np.ndarray, g: np.ndarray, variances: np.ndarray) -> float:
-    # Far from the law residuals may have squares beyond all doubles: as bad as can be, and no cause for a warning.
+    # Far from the law residuals may have squares that overflow: as bad as can be, and no cause for a warning.
     with np.errstate(over="ignore", invalid="ignore"):
         value = 0.5 * float(np.sum(q * displacement)) + 0.5 * float(np.sum(g.ravel() ** 2 / variances))
     return value if np.isfinite(value) else np.inf
 
 
-LOCAL_STEPS = 2
+LOCAL_STEPS = 2  # linearisations at each stop: the second is where the first one led
 EQUAL_BRANCH = 1e-6  # relative difference of variances that round-off may make
 STOPS = 30  # points at which the law is imposed on the way
 
@@ -300,7 +301,7 @@ def follow_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, va
     """(n, C) mean of N(m, P) after conditioning on g = 0 at some of the points in turn, the least uncertain first.
 
     Each turn is an iterated Kalman update with the law's ``variances`` (n R,) as noise: the law is linearised where the
-    point itself comes to lie, and all points move with it. Returns m where the law has no number.
+    point itself comes to lie, and all points move with it. Returns m where the law is not finite.
     """
     n, C = m.shape
     noise = variances.reshape(n, -1)

@@ -21,7 +21,7 @@ from threadpoolctl import ThreadpoolController
 
 from sumgp.errors import DataError, NumericalError
 
-JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)
+JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)  # relative, tried in turn: none if possible
 
 
 def cholesky(matrix: np.ndarray, what: str = "covariance") -> np.ndarray:
@@ -245,7 +245,7 @@ def transposed(matrices: np.ndarray) -> np.ndarray:
 
 
 NUMBER = 8  # bytes
-GIGABYTE = 1e9
+GIGABYTE = 1e9  # bytes
 
 
 def dense_bytes(n_points: int, n_outputs: int, n_measured: int) -> float:

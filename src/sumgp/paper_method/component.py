@@ -178,7 +178,7 @@ class TransformedComponent(PosteriorComponent):
         return self.tasks.shift + self.tasks.scale * u
 
     def _natural(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (n, L) and covariance (n, L, L) of the tasks in the user's units; kept for the points asked last."""
+        """Mean (n, L) and covariance (n, L, L) of the tasks in the user's units; kept for the last points."""
         key = x.tobytes() + x_law.tobytes()
         if key not in self._remembered:
             totals, scale = self.tasks.right_sides(x_law), self.tasks.scale

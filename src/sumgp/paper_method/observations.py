@@ -134,7 +134,7 @@ def _measured_entries(data: Data, tasks: LatentTasks) -> tuple[np.ndarray, np.nd
 
 
 def _alike(tasks: LatentTasks, task: np.ndarray, virtual: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Positions of observations that one likelihood serves: Gaussian ones, squares, and each other task by itself."""
+    """Positions of observations that one likelihood serves: Gaussian ones, squares, and each other task on its own."""
     groups: dict[object, list[int]] = {}
     for position, (number, is_virtual) in enumerate(zip(task, virtual, strict=True)):
         transform = tasks.tasks[number].transform

@@ -52,7 +52,7 @@ class Transformed(Strategy):
     "transformed" the values h(y), without measurements that have none. ``virtual``: use what the switches between
     branches say. ``relearn``: learn auxiliary outputs again with the law's terms; None = unless there are many.
     ``draws``: of hyperparameters, where they are averaged over. ``guide``: "unconstrained" lets a fit without the law pick
-    the branches, as the paper does; "auto" asks one that has heard of the law where its turns are within reach.
+    the branches, as the paper does; "auto" asks a fit conditioned on the law where its turns are within reach.
     """
 
     takes_long_series: ClassVar[bool] = False

@@ -134,8 +134,8 @@ def mixture_quantile(means: np.ndarray, sds: np.ndarray, weights: np.ndarray, pr
     return value.reshape(means.shape[1:])
 
 
-STEPS = 60
-MOST_WIDENED = 45
+STEPS = 60  # of a root finder whose bracket halves at least every third
+MOST_WIDENED = 45  # doublings of a bracket that starts four spreads wide
 SKEWED_PRECISION = 1e-10  # of a quantile, in probability
 NARROW = 1e-8  # bracket around a jump of the distribution function, in spreads
 FEW = 0.6  # share of points that are left, at which the others are set aside

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-BLOCK = 256  # points per block: bounds memory whatever the number of asked points
+BLOCK = 256  # points per block: bounds memory whatever the number of prediction points
 LARGEST_JOINT = 6000  # points times outputs of a joint covariance (0.3 GB)
 DRAWN_AT_ONCE = 2048  # points whose draws are kept at a time
 SHOWN_POINTS = 5  # points of the table in a notebook
@@ -43,7 +43,7 @@ SHOWN_POINTS = 5  # points of the table in a notebook
 
 @dataclass(frozen=True, repr=False)
 class Posterior:
-    """Outputs at asked points given the data (and the law).
+    """Outputs at prediction points given the data (and the law).
 
     ``mean``, ``std`` (n, T), ``interval(level)`` and ``sample`` are in the user's units. ``noisy`` posteriors describe a
     new measurement instead of the true value (see ``observed``).

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sumgp.estimator import ConstrainedGP
-from sumgp.laws import SumLaw, independent_rows, typical_rows, unit_free_rows
+from sumgp.laws import SumLaw, task_rows, typical_rows
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
 from sumgp.priors import read_noise
@@ -73,12 +73,12 @@ def _row_noise(model: ConstrainedGP, component: PosteriorComponent) -> RowNoise:
     F = None
     if model.fit_report_.details.get("closed_data", False):
         assert isinstance(model.law_, SumLaw)
-        F = unit_free_rows(independent_rows(model.law_, data, scaling)[0], scaling)[0]
+        F = task_rows(model.law_, data, scaling).F
     return RowNoise(np.broadcast_to(component.noise, data.y.shape), F)
 
 
 def law_violation(model: ConstrainedGP, posterior: Posterior, plain: Posterior | None) -> Violation:
-    """Mean |left minus right side| of each law: at complete raw rows, and at the asked points for the fits."""
+    """Mean |left minus right side| of each law: at complete raw rows, and at the prediction points for the fits."""
     law = model.law_
     assert law is not None
     data = model.data_

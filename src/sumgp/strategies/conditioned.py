@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sumgp.errors import ConstraintError, DataError
-from sumgp.laws import Law, RightSides, SumLaw, independent_rows, linear_rows, set_up_law, unit_free_rows
+from sumgp.laws import Law, SumLaw, linear_rows, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw
 from sumgp.solvers import JointEvidence, build_features, condition_on_data
 from sumgp.strategies.averaging import fit_candidates, mix
@@ -44,10 +44,8 @@ class Conditioned(Strategy):
 
     def _on_tasks(self, problem: FitProblem, law: SumLaw) -> Fitted:
         """Algorithm 3: constant F, S constant or varying, one separable term."""
-        F, noise, keep = independent_rows(law, problem.data, problem.scaling)
-        unit_F, size, shift = unit_free_rows(F, problem.scaling)
-        right_sides = RightSides(law, tuple(keep), shift, size)
-        task_law = TaskLaw(unit_F, noise / size, right_sides(problem.data.x))
+        rows = task_rows(law, problem.data, problem.scaling)
+        task_law = TaskLaw(rows.F, rows.noise, rows.right_sides(problem.data.x))
         rows_alike = problem.noise.known is None and problem.noise.row_factor is None
         closed = rows_alike and _is_closed(problem, task_law)
         problem = replace(problem, noise=replace(problem.noise, closed=closed))
@@ -55,15 +53,15 @@ class Conditioned(Strategy):
         fitted = fit_candidates(problem, priors)
 
         def build(prior: MultitaskPrior, theta: np.ndarray) -> Component:
-            features = build_features(prior, theta, problem.x, right_sides)
+            features = build_features(prior, theta, problem.x, rows.right_sides)
             posterior = condition_on_data(prior, theta, features, problem.x, problem.data.x, problem.y)
             return Component(posterior, theta, prior.noise.typical(theta[prior.noise_slice]), prior.n_outputs)
 
         components, weights, report = mix(problem, fitted, build, None, self.draws)
         report |= {"status": report["hyperparameter_status"], "law": "on the task covariance", "closed_data": closed}
-        report["dropped_rows"] = [law.labels[i] for i in range(law.n_rows) if i not in keep]
+        report["dropped_rows"] = list(rows.dropped)
         point_law = set_up_law(law, problem.data, problem.scaling, 1.0).law
-        return stacked(problem, Fitted(components, weights, None, report), point_law, unit_F if closed else None)
+        return stacked(problem, Fitted(components, weights, None, report), point_law, rows.F if closed else None)
 
     def _on_joint(self, problem: FitProblem, law: SumLaw) -> Fitted:
         """Algorithm 2: F(x), several terms, unknown totals, laws on part of the inputs."""

@@ -13,18 +13,18 @@ from sumgp.laws import LawSetup, set_up_law
 from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
 from sumgp.priors import MultitaskPrior, local_lengthscales
 from sumgp.solvers import WeightPosterior
-from sumgp.strategies.averaging import Average, Build, Candidates, Score, approximate_evidence, fit_candidates, mix
+from sumgp.strategies.averaging import Build, Candidates, Mixed, Score, approximate_evidence, fit_candidates, mix
 from sumgp.strategies.left_out import TaperWeights, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import stacked
 from sumgp.strategies.weight_component import Component, LawConditioning, Taper, given_data, plain_component
 
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
-EVIDENCE_POINTS = 120.0
-POINTS_PER_LENGTHSCALE = 5.0
+EVIDENCE_POINTS = 120.0  # law points for which ``EVIDENCE_SHARE`` holds: the sd grows with the root of their number
+POINTS_PER_LENGTHSCALE = 5.0  # within one lengthscale: curves of the prior have no room to leave the law between them
 MANY_TURNS = 0.15  # share of the law's points
 MOST_FOLLOWED = 1500  # points times columns of a law that is followed point by point
-SAME_MISFIT = 1e-6
+SAME_MISFIT = 1e-6  # relative difference of misfits that round-off may make
 ANOTHER_BRANCH = 1.0  # by how much the log evidence of a law is higher on one
 ASTRAY = 10.0  # a log evidence so far below the highest is looked for again from where that was found
 
@@ -57,7 +57,7 @@ class LawEngine:
     )  # (n R,) in the evidence, the same for all hyperparameters
     branches: list[np.ndarray] = field(default_factory=list)  # (n, C) each: further starts at the law's points
     _highest: tuple[float, np.ndarray] | None = None  # log evidence so far, and the law's values there
-    _solved: dict[bytes, tuple[LawState, np.ndarray]] = field(default_factory=dict)
+    _solved: dict[tuple[int, bytes], tuple[LawState, np.ndarray]] = field(default_factory=dict)
 
     def state(self, prior: MultitaskPrior, theta: np.ndarray) -> LawState:
         """Condition on the data."""
@@ -118,7 +118,7 @@ class LawEngine:
             value, f = max((value, f), law_evidence(*given, [self._highest[1]]), key=lambda pair: pair[0])
         if self._highest is None or value > self._highest[0]:
             self._highest = (value, f)
-        self._solved[theta.tobytes()] = (state, f)
+        self._solved[id(prior), theta.tobytes()] = (state, f)
         return value
 
     def component(
@@ -128,7 +128,7 @@ class LawEngine:
 
         ``tolerance`` as in ``solve_law``; None = what is fit for predictions, and nothing is kept for another such call.
         """
-        known = (self._solved.pop if tolerance is None else self._solved.get)(theta.tobytes(), None)
+        known = (self._solved.pop if tolerance is None else self._solved.get)((id(prior), theta.tobytes()), None)
         if taper_length == 0.0 and not len(self.setup.unknown):
             return plain_component(self.problem, prior, theta, self.setup.law)
         noise = prior.noise.typical(theta[prior.noise_slice])
@@ -187,7 +187,7 @@ HOPELESS = -1e6  # score of hyperparameters under which the law cannot be impose
 
 @dataclass(frozen=True)
 class Linearized(Strategy):
-    """Condition on the law by iterated linearisation at training points, a grid between them and each asked point.
+    """Condition on the law by iterated linearisation at training points, a grid between them and each prediction point.
 
     ``taper`` is how far the law at one point speaks about others: None is joint conditioning, 0 is projection point by
     point, a number is a distance in lengthscales; "auto" averages over several, weighed by how well they predict left-out
@@ -240,10 +240,10 @@ class Linearized(Strategy):
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
         return taper_weights(engine.problem, prior, theta, lambda length: engine.component(prior, theta, length, ENOUGH))
 
-    def _with_rougher(self, smooth: Average, engine: LawEngine, tapers: TaperWeights, score: Score) -> Average:
+    def _with_rougher(self, smooth: Mixed, engine: LawEngine, tapers: TaperWeights, score: Score) -> Mixed:
         """The average with rougher curves added to it, as far as left-out rows ask for them."""
         problem, setup = engine.problem, engine.setup
-        averaged = "candidate_weights" in smooth[2]
+        averaged = "candidate_weights" in smooth.report
         if not (problem.rougher and tapers.scores and averaged):
             return smooth
         rougher = replace(problem, candidates=problem.rougher)
@@ -260,11 +260,12 @@ class Linearized(Strategy):
         components, weights, report = smooth
         kernels = {name: (1.0 - share) * w for name, w in report["candidate_weights"].items()}
         report |= {
-            "candidates": report["candidates"] + added[2]["candidates"],
-            "candidate_weights": kernels | {name: share * w for name, w in added[2]["candidate_weights"].items()},
-            "draws": len(weights) + len(added[1]),
+            "candidates": report["candidates"] + added.report["candidates"],
+            "candidate_weights": kernels | {name: share * w for name, w in added.report["candidate_weights"].items()},
+            "draws": len(weights) + len(added.weights),
         }
-        return components + added[0], np.concatenate([(1.0 - share) * weights, share * added[1]]), report
+        both = np.concatenate([(1.0 - share) * weights, share * added.weights])
+        return Mixed(components + added.components, both, report)
 
 
 def _remembered(engine: LawEngine) -> Score:

@@ -11,7 +11,7 @@ import numpy as np
 
 from sumgp.errors import Status, SumGPWarning
 from sumgp.hyperparameters import Objective, Scan, maximise, starting_points
-from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, independent_rows, linear_rows, project, set_up_law, unit_free_rows
+from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, linear_rows, project, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw, reordered
 from sumgp.solvers.markov import (
     LawRows,
@@ -58,7 +58,7 @@ class MarkovComponent(PosteriorComponent):
     n_outputs: int
     law: UnitFreeLaw | None = None
     offset: TaskMean | None = None
-    exact: bool = False  # a linear law at every time: asked points are moved in the covariance that it has left
+    exact: bool = False  # a linear law at every time: prediction points are moved in the covariance that it has left
     widening: float = 1.0  # of all standard deviations
 
     @property
@@ -150,7 +150,9 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     task_law, right_sides, setup = None, None, None
     unknown, soft = np.zeros(0), np.zeros(0)
     if plan.on_tasks:
-        task_law, right_sides = _task_law(problem)
+        assert isinstance(problem.law, SumLaw)
+        rows = task_rows(problem.law, problem.data, problem.scaling)
+        task_law, right_sides = TaskLaw(rows.F, rows.noise, rows.right_sides(problem.data.x)), rows.right_sides
     elif plan.at_times or plan.projected:
         assert problem.law is not None
         setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
@@ -169,8 +171,8 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     last, status, steps = free, report["hyperparameter_status"], 0
     if plan.at_times:
         assert setup is not None
-        rows = series.first
-        law = PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[rows], setup.law.is_linear)
+        times = series.first
+        law = PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[times], setup.law.is_linear)
         solved = law_smooth(states, series, law)
         last, status, steps = solved.linearised, solved.status, solved.steps
         if status != Status.CONVERGED:
@@ -190,15 +192,6 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     if problem.uncertainty == "integrated":
         component, report["widening"] = component.widened(WIDENING), WIDENING
     return Fitted((component,), np.ones(1), law_used, report)
-
-
-def _task_law(problem: FitProblem) -> tuple[TaskLaw, RightSides]:
-    law = problem.law
-    assert isinstance(law, SumLaw)
-    F, noise, keep = independent_rows(law, problem.data, problem.scaling)
-    unit_F, size, shift = unit_free_rows(F, problem.scaling)
-    right_sides = RightSides(law, tuple(keep), shift, size)
-    return TaskLaw(unit_F, noise / size, right_sides(problem.data.x)), right_sides
 
 
 def _hyperparameters(

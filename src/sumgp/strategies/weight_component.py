@@ -17,7 +17,7 @@ from sumgp.solvers import WeightPosterior, build_features, condition_on_data
 from sumgp.strategies.joint_gaussian import JointGaussian, LeftOpen
 from sumgp.strategies.problem import FitProblem, PosteriorComponent
 
-DRAW_HALVINGS = 30
+DRAW_HALVINGS = 30  # of a draw's step: among thousands some start where a law is almost flat
 FLAT = 0.05  # standard deviation across the law, relative to that along it, below which draws start in the tangent
 
 
@@ -102,7 +102,7 @@ def moved_onto_law(law: UnitFreeLaw, free: Unprojected, x: np.ndarray) -> LocalP
         curved = bend(law, projection.points, tangent, projection.gain, x)
         size = curved.size**2
         share = np.minimum(1.0, free.open_by_data / np.maximum(size, 1e-300))
-        # An exponential a standard deviation away may be beyond all numbers.
+        # An exponential a standard deviation away may overflow.
         limited = Bend(
             np.where(np.isfinite(size), np.sqrt(share) * curved.shift, 0.0),
             np.where(np.isfinite(size), share * curved.variance, free.open_by_data),
@@ -158,13 +158,13 @@ class Taper:
 
 @dataclass(frozen=True)
 class LawConditioning:
-    """A solved law at fixed points: what every asked point is conditioned on in addition to the data."""
+    """A solved law at fixed points: what every prediction point is conditioned on in addition to the data."""
 
     points: np.ndarray  # (n, D) as the kernels see them
     root: np.ndarray  # (n, C, weights) of the posterior at these points
     solution: LawSolution
     taper: Taper | None
-    exact: bool = False  # a linear law: asked points are conditioned in the covariance that the law has left
+    exact: bool = False  # a linear law: prediction points are conditioned in the covariance that the law has left
 
     def widened(self, factor: float) -> LawConditioning:
         """The same move onto the law with all standard deviations ``factor`` times as large."""
@@ -206,7 +206,7 @@ class Component(PosteriorComponent):
         return [np.exp(kernel.theta[lengthscale_mask(kernel)]) for kernel in kernels]
 
     def remembered_marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``marginals``, kept for the points asked last: a guide is asked for the same by each component."""
+        """``marginals``, kept for the last points: a guide is asked for the same by each component."""
         key = x.tobytes() + x_law.tobytes()
         if key not in self._remembered:
             self._remembered.clear()

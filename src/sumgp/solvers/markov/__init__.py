@@ -13,28 +13,3 @@ from sumgp.solvers.markov.evidence import (
 from sumgp.solvers.markov.law import LawSmooth, PointLaw, law_smooth
 from sumgp.solvers.markov.posterior import MarkovPosterior, MarkovPrior, markov_prior, predict, sample, smooth
 from sumgp.solvers.markov.state_space import MaternTerm, TimeSeries, time_series, with_rows, with_times
-
-__all__ = [
-    "LawRows",
-    "LawSmooth",
-    "Markov",
-    "MarkovEvidence",
-    "MarkovObjectiveEvidence",
-    "MarkovPosterior",
-    "MarkovPrior",
-    "MaternTerm",
-    "PointLaw",
-    "TimeSeries",
-    "evidence",
-    "law_smooth",
-    "markov_prior",
-    "markov_terms",
-    "observed_series",
-    "predict",
-    "sample",
-    "smooth",
-    "state_space_prior",
-    "time_series",
-    "with_rows",
-    "with_times",
-]

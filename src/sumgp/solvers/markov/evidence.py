@@ -116,7 +116,7 @@ def _contracted(noise: np.ndarray, G: np.ndarray, T: int) -> np.ndarray:
     return (noise.ravel() @ blocks).reshape(T, T)
 
 
-SMOOTHNESS = (0.5, 1.5, 2.5)
+SMOOTHNESS = (0.5, 1.5, 2.5)  # nu of the Matern kernels that have a finite state
 LAW_VARIANCE = 1e-11  # of the law's rows, in unit-free columns: far below what data tell, far above round-off
 
 

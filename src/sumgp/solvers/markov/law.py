@@ -40,12 +40,12 @@ class PointLaw:
         return self.jacobian(f, self.x)
 
 
-LEVELS = (1.0, 1e-1, 1e-2, 1e-3, 1e-6, 1e-9)
-LEVEL_STEPS = 6
+LEVELS = (1.0, 1e-1, 1e-2, 1e-3, 1e-6, 1e-9)  # of the law's variance, in units of what one measurement leaves open of it
+LEVEL_STEPS = 6  # at most, of each level but the last: rough is enough there
 MOST_STEPS = 60  # of all levels together
 LAST_STEP = 1e-6  # posterior sds without law, at which the last level ends
 COARSE = 0.1  # a step of so many posterior sds ends a level that is not the last
-SHORTEST = 1e-3
+SHORTEST = 1e-3  # of a full step: a step below 1/512 that does not lower the merit ends a level
 ROUND_OFF = 1e-15  # of the prior variance: a law's variance below it is not seen beside the first prediction
 SMALLEST = 1e-5  # of the prior sd: steps are not measured against anything smaller, or round-off would seem to move f
 SETTLED = 1e-3  # posterior sds: a Newton step so short changes no answer, and the merit, which has round-off, may not see it
