@@ -21,7 +21,7 @@ MEAN_VARIANCE = MultitaskPrior.mean_variance
 RATIOS = np.exp(np.linspace(np.log(1e-4), np.log(10.0), 80))  # noise sd over amplitude; a step changes noise by 15 %
 RATIO_CENTRE, RATIO_SD = np.log(0.05), 2.0  # of the logarithm, as in the noise model
 SMALLEST_SQUARE = 1e-12  # unit-free: a column of equal values has no amplitude of its own
-KEPT = 12  # grid points of an output that predictions are averaged over
+KEPT, KEPT_OF_MANY = 12, 4  # kernels of an output that predictions are averaged over; each keeps a factor of all rows
 KEPT_SHARE = 0.003  # of the heaviest one's weight, below which a point is not kept
 FINE_ROWS = 120  # rows up to which every place of a grid is looked at
 NOISE_BLUR = 0.15  # of log noise sds that outputs of one group share
@@ -77,7 +77,8 @@ def own_grid(
             start += len(family.thetas)
     weights -= 0.5 * ((np.log(RATIOS) - RATIO_CENTRE) / RATIO_SD) ** 2
     _share_noise(weights, sizes, groups)
-    return [_kept(weights[t], sizes[t], kernels) for t in range(y.shape[1])]
+    most = KEPT if len(x) <= FINE_ROWS else KEPT_OF_MANY
+    return [_kept(weights[t], sizes[t], kernels, most) for t in range(y.shape[1])]
 
 
 def _along(family: Family, x: np.ndarray, y: np.ndarray) -> dict[int, _Grid]:
@@ -122,11 +123,11 @@ def _share_noise(weights: np.ndarray, sizes: np.ndarray, groups: Sequence[Sequen
             weights[t] += np.interp(noise[t], bins, others)
 
 
-def _kept(log_weight: np.ndarray, size: np.ndarray, kernels: list[tuple[Kernel, np.ndarray]]) -> list[GridPoint]:
-    """The heaviest kernels, each with the mean of its log noise ratio and log amplitude."""
+def _kept(log_weight: np.ndarray, size: np.ndarray, kernels: list[tuple[Kernel, np.ndarray]], most: int) -> list[GridPoint]:
+    """At most ``most`` kernels, the heaviest, each with the mean of its log noise ratio and log amplitude."""
     total = logsumexp(log_weight, axis=1)
     shares = np.exp(total - logsumexp(total))
-    heaviest = np.argsort(-shares, kind="stable")[:KEPT]
+    heaviest = np.argsort(-shares, kind="stable")[:most]
     points = []
     for k in heaviest[shares[heaviest] > KEPT_SHARE * shares[heaviest[0]]]:
         along = np.exp(log_weight[k] - total[k])
