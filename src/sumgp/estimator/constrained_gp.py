@@ -220,6 +220,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             progress=progress,
             solver=solver,
             rougher=rougher_candidates(half_range) if kernel is None else (),
+            own_kernels=self.kernel is None and self.rank is None,
         )
         return problem, law
 

@@ -17,6 +17,8 @@ SHOWN = (
     "effective_sample_size",
     "taper",
     "taper_reason",
+    "kinds",
+    "kinds_reason",
     "law",
     "closed_data",
     "dropped_rows",

@@ -16,6 +16,7 @@ from sumgp.solvers import WeightPosterior
 from sumgp.strategies.averaging import Build, Candidates, Mixed, Score, approximate_evidence, fit_candidates, mix
 from sumgp.strategies.left_out import TaperWeights, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
+from sumgp.strategies.stacking import stacked
 from sumgp.strategies.weight_component import Component, LawConditioning, Taper, given_data, plain_component
 
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
@@ -232,7 +233,7 @@ class Linearized(Strategy):
                 SumGPWarning,
                 stacklevel=2,
             )
-        return Fitted(components, weights, setup.law, report)
+        return stacked(problem, Fitted(components, weights, setup.law, report), setup.law)
 
     def _tapers(self, engine: LawEngine, fitted: Candidates, score: Score) -> TaperWeights:
         """Those asked for, or all of them, weighed at the best candidate's maximum."""

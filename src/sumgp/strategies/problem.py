@@ -53,6 +53,7 @@ class FitProblem:
     solver: Solver = field(default_factory=Automatic)
     rougher: tuple[Candidate, ...] = ()  # curves that a nonlinear law may need although the data alone do not
     split: SplitLaw | None = None  # rows of the law that the prior obeys; ``law`` is then the rest
+    own_kernels: bool = False  # outputs may have kernels of their own beside the candidates
 
     @property
     def x(self) -> np.ndarray:

@@ -13,6 +13,7 @@ from sumgp.laws import UnitFreeLaw, set_up_law
 from sumgp.strategies.averaging import fit_candidates, mix
 from sumgp.strategies.linearized import LawEngine
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
+from sumgp.strategies.stacking import stacked
 from sumgp.strategies.weight_component import Component, plain_component
 
 
@@ -32,7 +33,9 @@ class Unconstrained(Strategy):
         components, weights, report = mix(
             problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, self.draws
         )
-        return Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report})
+        return stacked(
+            problem, Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report}), None
+        )
 
 
 UNMET = 1e-6  # scaled residual of a projected point above which the law counts as not met
@@ -61,7 +64,7 @@ class Projected(Strategy):
             warnings.warn(
                 f"the law was imposed with status: {status}; {Status.LAW_INFEASIBLE.remedy}", SumGPWarning, stacklevel=2
             )
-        return Fitted(components, weights, setup.law, {**report, "status": status})
+        return stacked(problem, Fitted(components, weights, setup.law, {**report, "status": status}), setup.law)
 
 
 def _unmet_near(law: UnitFreeLaw, problem: FitProblem, component: Component) -> str | None:
