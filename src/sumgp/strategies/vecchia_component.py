@@ -45,6 +45,7 @@ class VecchiaComponent(PosteriorComponent):
 
     def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> None:
         """None: neighbours change from point to point, so that predictions have jumps."""
+
     widening: float = 1.0
 
     @property
