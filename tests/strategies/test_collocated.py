@@ -136,6 +136,16 @@ def test_plug_in_has_one_component_and_known_noise_is_kept() -> None:
     np.testing.assert_allclose(np.sqrt(model.fitted_.components[0].noise) * model.scaling_.y_scale, 0.08, rtol=1e-6)
 
 
+def test_rows_that_a_curve_meets_exactly_do_not_hide_their_noise() -> None:
+    """Twelve rows whose most probable noise without the law is zero: a search that starts there keeps to them."""
+    t = np.linspace(0.0, 5.0, 12)
+    n = growth(TRUE, t) + 0.05 * np.random.default_rng(0).standard_normal(12)
+    model = ConstrainedGP(LAW, outputs=["n"], inputs=["t"], constants=UNKNOWN, kernel="rbf").fit(t, n)
+    assert model.fit_report_.status == "converged"
+    table = model.posterior(NEW).constants()
+    assert np.all((table["lower"] < TRUE[:2]) & (TRUE[:2] < table["upper"]))
+
+
 def test_constants_that_nothing_determines_are_named() -> None:
     X, Y = measured(0)
     law = "d(n, t) = (r + q)*n*(1 - n/K)"
