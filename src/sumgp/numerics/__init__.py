@@ -6,6 +6,7 @@ from sumgp.numerics.linear_algebra import (
     SymmetricExponential,
     add_square,
     backtrack,
+    bisected,
     check_memory,
     cholesky,
     cholesky_inverse,
