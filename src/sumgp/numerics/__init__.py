@@ -7,6 +7,7 @@ from sumgp.numerics.linear_algebra import (
     add_square,
     available_bytes,
     backtrack,
+    bisected,
     check_memory,
     cholesky,
     cholesky_inverse,
