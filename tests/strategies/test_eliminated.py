@@ -195,3 +195,11 @@ def test_a_law_that_the_data_contradict_is_named(law):
     with pytest.warns(sumgp.SumGPWarning, match="contradict the law with derivatives"):
         wrong = motion("d(z, t) = v/60").fit(t, y)
     assert "contradict" in wrong.fit_report_.status
+
+
+def test_no_independent_outputs_are_averaged_in():
+    """An average over hyperparameters keeps the derivative relation: outputs of their own kernels would break it."""
+    t, y = oscillator(0.1)
+    both = motion(["d(z, t) = v", "z**2/2 + v**2/2 = E"], constants={"E": 0.5}, uncertainty="integrated").fit(t, y)
+    assert np.abs(both.posterior(NEW[1:-1]).residual()[:, 0]).max() < 1e-3
+    assert "kinds" not in both.fit_report_.details

@@ -51,8 +51,8 @@ from sumgp.laws import Law, check_law, complete_scaling
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
-from sumgp.priors import read_noise, read_weights, rougher_candidates
-from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, typical_range
+from sumgp.priors import map_candidates, read_noise, read_weights, rougher_candidates
+from sumgp.strategies import Asked, FitProblem, Fitted, Strategy, Unconstrained, choose_map_solver, typical_range
 
 
 class ConstrainedGP(RegressorMixin, BaseEstimator):
@@ -76,7 +76,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         None = chosen from the law; Conditioned(), Linearized(), Projected(), Transformed(), Unconstrained(), or
         such a name in lower case: "linearized".
     solver
-        None = chosen from data and kernel; Dense(), Kronecker(), Markov(), or "dense", "kronecker", "markov".
+        None = chosen from data and kernel; Dense(), Kronecker(), Markov(), Vecchia(), or
+        such a name in lower case: "vecchia".
     uncertainty
         "integrated" (hyperparameters averaged over) or "plug-in". With more than 1500 measurements and under Markov()
         hyperparameters are plugged in, with bands as much wider as averages are.
@@ -193,17 +194,20 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         if split is None:
             n_measured = int(data.measured.sum())
             solver, kernel = choose_solver(self.solver, self.kernel, self.strategy, data.n_inputs, n_measured)
+            solver = choose_map_solver(Asked(solver, kernel, self.strategy, self.noise, self.rank), data, law)
         else:
             solver, kernel = dense_solver(self.solver), self.kernel
-        if solver.on_series:
-            warn_of_settings_without_effect(self.strategy, self.restarts)
+        if solver.on_series or solver.on_blocks:
+            warn_of_settings_without_effect(solver, self.strategy, self.restarts)
         half_range = typical_range(scaling.inputs(x), solver.on_series)
         problem = FitProblem(
             data=data,
             scaling=scaling,
             law=imposed,
             split=split,
-            candidates=chosen_candidates(
+            candidates=map_candidates(half_range)
+            if solver.on_blocks and kernel is None
+            else chosen_candidates(
                 kernel, half_range, y.shape[1], self.strategy, imposed, period_of(self.strategy, ordered, scaling)
             ),
             rank=checked_rank(self.rank, y.shape[1]),
@@ -216,6 +220,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             progress=progress,
             solver=solver,
             rougher=rougher_candidates(half_range) if kernel is None else (),
+            own_kernels=self.kernel is None and self.rank is None,
         )
         return problem, law
 

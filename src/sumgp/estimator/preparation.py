@@ -15,7 +15,7 @@ from sumgp.errors import ConstraintError, DataError, SumGPWarning, worded
 from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SplitLaw, SumLaw, split_law
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
-from sumgp.solvers import Automatic, Dense, Kronecker, Markov, Solver
+from sumgp.solvers import Automatic, Dense, Kronecker, Markov, Solver, Vecchia
 from sumgp.solvers.markov import markov_terms
 from sumgp.strategies import DEFAULT_RESTARTS, Collocated, Conditioned, Linearized, Projected, Strategy, Unconstrained
 
@@ -34,7 +34,12 @@ STRATEGIES: Mapping[str, Callable[[], Any]] = {
     "transformed": Transformed,
     "unconstrained": Unconstrained,
 }
-SOLVERS: Mapping[str, Callable[[], Any]] = {"dense": Dense, "kronecker": Kronecker, "markov": Markov}
+SOLVERS: Mapping[str, Callable[[], Any]] = {
+    "dense": Dense,
+    "kronecker": Kronecker,
+    "markov": Markov,
+    "vecchia": Vecchia,
+}
 
 
 def kernel_named(value: Any, argument: str = "kernel") -> Any:
@@ -122,8 +127,8 @@ def _formulas(constraint: Constraint | Law | None) -> Sequence[FormulaConstraint
     return [constraint] if isinstance(constraint, FormulaConstraint) else []
 
 
-def warn_of_settings_without_effect(strategy: Strategy | None, restarts: int) -> None:
-    """Name settings that were changed from their defaults and that the state-space form does not look at."""
+def warn_of_settings_without_effect(solver: Solver, strategy: Strategy | None, restarts: int) -> None:
+    """Name settings that were changed from their defaults and that Markov() and Vecchia() do not look at."""
     changed = [f"restarts={restarts}"] if restarts != DEFAULT_RESTARTS else []
     if strategy is not None:
         known = [f for f in fields(strategy) if f.name in NOT_IN_MARKOV]  # type: ignore[arg-type]
@@ -131,7 +136,7 @@ def warn_of_settings_without_effect(strategy: Strategy | None, restarts: int) ->
         changed += [f"{f.name}={values[f.name]!r}" for f in known if values[f.name] != f.default]
     if changed:
         warnings.warn(
-            f"solver: Markov() has no use for {', '.join(changed)}; leave the default, or use Dense()",
+            f"solver: {type(solver).__name__}() has no use for {', '.join(changed)}; leave the default, or use Dense()",
             SumGPWarning,
             stacklevel=4,
         )

@@ -5,7 +5,7 @@ from sumgp.laws.combination import AllOf, combine
 from sumgp.laws.constraint import Constraint, Unknown
 from sumgp.laws.eliminated import SplitLaw, split_law
 from sumgp.laws.elimination import Potential, find_potential
-from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint
+from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint, where_held
 from sumgp.laws.functions import FunctionConstraint
 from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, make_unit_free, project
 from sumgp.laws.latent import LatentMap, latent_map
@@ -68,4 +68,5 @@ __all__ = [
     "task_rows",
     "typical_rows",
     "varying_columns",
+    "where_held",
 ]

@@ -20,7 +20,7 @@ from sumgp.transforms import Transform
 
 ArrayFunction = Callable[[np.ndarray], np.ndarray]
 FEW_INPUTS = 1000  # values
-MOST_ANSWERS = 100  # of a user's function kept for the points asked for last
+MOST_ANSWERS = 100  # of a user's function, kept for the last points
 
 
 @dataclass(frozen=True, kw_only=True)

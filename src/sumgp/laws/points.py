@@ -12,6 +12,7 @@ from sumgp.data import Data, Scaling, in_bulk
 from sumgp.errors import ConstraintError
 from sumgp.laws.geometry import UnitFreeLaw, make_unit_free, project
 from sumgp.laws.law import Law, SumLaw
+from sumgp.numerics import bisected
 
 
 @dataclass(frozen=True)
@@ -235,13 +236,9 @@ def _natural_size(law: Law, f: np.ndarray, x: np.ndarray, column: int, left: np.
             change = np.abs(law.residual(moved, x) - left) / size
         return bool(np.any(change[np.isfinite(change)] >= 1.0))
 
-    low, high = -DECADES, DECADES
-    if reaches(low) or not reaches(high):
+    if reaches(-DECADES) or not reaches(DECADES):
         return 1.0
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if reaches(middle) else (middle, high)
-    return float(10.0**high)
+    return float(10.0 ** bisected(reaches, -DECADES, DECADES, 40)[1])
 
 
 def complete_scaling(law: Law | None, data: Data, scaling: Scaling) -> Scaling:

@@ -71,7 +71,7 @@ class CollocationProblem:
         for output, part in zip(self.outputs, self.slices, strict=False):
             for column, features in zip(output.columns, output.at_law, strict=True):
                 f[:, column] = features @ w[part]
-        f[:, self.law.law.unknown_columns] = w[self.slices[-1]]
+        f[:, self.law.constants] = w[self.slices[-1]]
         return f
 
     def residual(self, w: np.ndarray) -> np.ndarray:
@@ -86,7 +86,7 @@ class CollocationProblem:
         for output, part in zip(self.outputs, self.slices, strict=False):
             for column, features in zip(output.columns, output.at_law, strict=True):
                 A[:, :, part] += J[:, :, column, None] * features[:, None, :]
-        A[:, :, self.slices[-1]] = J[:, :, self.law.law.unknown_columns]
+        A[:, :, self.slices[-1]] = J[:, :, self.law.constants]
         return A.reshape(n * R, -1)
 
     def law_sds(self, level: float) -> np.ndarray:

@@ -70,7 +70,7 @@ def constants_posterior(fitted: Fitted, inputs: np.ndarray, x: np.ndarray) -> Co
     law, K = fitted.law, len(fitted.weights)
     if law is None or not law.law.unknowns:
         return ConstantsPosterior((), fitted.weights, np.zeros((K, 0)), np.zeros((K, 0, 0)))
-    own = law.law.unknown_columns
+    own = law.constants
     shift, scale = law.shift[own], law.scale[own]
     parts = [component.marginals(inputs, x) for component in fitted.components]
     means = shift + scale * np.stack([mean[0, own] for mean, _ in parts])

@@ -35,8 +35,8 @@ class DerivativePosterior:
         components = _differentiated(of, self.order)
         if components is None:
             got = type(of.fitted.components[0]).__name__
-            remedy = "fit with strategy=Linearized() or leave it None"
-            raise DataError(worded("derivative", "a fit whose outputs are not transformed", got, remedy))
+            remedy = "fit with strategy=Linearized() and solver=Dense(), or leave both None on fewer points"
+            raise DataError(worded("derivative", "a fit by functions that have derivatives", got, remedy))
         slopes = scaling.y_scale / np.prod(scaling.x_scale ** np.array(self.order))
         inner = Scaling(scaling.x_shift, scaling.x_scale, np.zeros_like(scaling.y_shift), slopes)
         fitted = Fitted(components, of.fitted.weights)
@@ -118,7 +118,7 @@ def own_columns(posterior: Posterior, centre: np.ndarray) -> np.ndarray:
         return nothing
     slopes = [DerivativePosterior(posterior, d.output, d.orders).mean[:, None] for d in law.derivatives]
     if imposed is not None:
-        own = imposed.law.unknown_columns
+        own = imposed.constants
         slopes.append(imposed.shift[own] + imposed.scale[own] * centre[:, own])
     return np.concatenate([nothing, *slopes], axis=1)
 

@@ -123,10 +123,9 @@ class Posterior:
         law, centre = self.fitted.law, self._marginals.centre
         if law is None or len(self.fitted.weights) == 1:
             return centre
-        unknown = law.law.unknown_columns
         metric = self._marginals.covariance.copy()
-        metric[:, unknown, :] = 0.0
-        metric[:, :, unknown] = 0.0
+        metric[:, law.constants, :] = 0.0
+        metric[:, :, law.constants] = 0.0
         return project(law, centre, metric, self.x).points
 
     @property

@@ -120,6 +120,13 @@ def default_candidates(
     return Candidate((smooth,)), *own
 
 
+def map_candidates(half_range: np.ndarray) -> tuple[Candidate, ...]:
+    """Kernels for many points, from rough to smooth; several inputs have a lengthscale each."""
+    size: Any = 1.0 if len(half_range) == 1 else np.ones(len(half_range))
+    kernels = (Matern(size, nu=0.5), Matern(size, nu=1.5), Matern(size, nu=2.5), RBF(size))
+    return tuple(Candidate((prepare_kernel(kernel, half_range),)) for kernel in kernels)
+
+
 def rougher_candidates(half_range: np.ndarray) -> tuple[Candidate, ...]:
     """Curves with two derivatives only, for one input, shared by all outputs."""
     return (Candidate((prepare_kernel(Matern(nu=2.5), half_range),)),) if len(half_range) == 1 else ()

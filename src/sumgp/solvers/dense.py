@@ -182,9 +182,13 @@ class Evidence(Protocol):
 
 
 class Solver(ABC):
-    """How the evidence of the data is computed. ``on_series``: in state-space form; ``separable``: for one term only."""
+    """How the evidence of the data is computed.
+
+    ``on_series``: in state-space form; ``on_blocks``: in blocks with neighbours; ``separable``: for one term only.
+    """
 
     on_series: ClassVar[bool] = False
+    on_blocks: ClassVar[bool] = False
     separable: ClassVar[bool] = False
 
     @abstractmethod

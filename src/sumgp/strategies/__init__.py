@@ -19,6 +19,7 @@ from sumgp.strategies.problem import (
     typical_range,
 )
 from sumgp.strategies.projected import Projected, Unconstrained
+from sumgp.strategies.vecchia_fits import Asked, choose_map_solver
 from sumgp.strategies.weight_component import (
     Component,
     LocalPosterior,
@@ -32,6 +33,7 @@ __all__ = [
     "DEFAULT_RESTARTS",
     "LARGEST_INTEGRATED",
     "MANY_PARAMETERS",
+    "Asked",
     "Candidates",
     "Collocated",
     "Component",
@@ -52,6 +54,7 @@ __all__ = [
     "TrainingRows",
     "Unconstrained",
     "Unprojected",
+    "choose_map_solver",
     "component_left_out",
     "fit_candidates",
     "joined",

@@ -28,7 +28,6 @@ FIRST = 4  # the share to begin with, 1/4
 LOG_SD = 2.0  # of the normal prior on the logarithm of a share
 LEFT_BEHIND = 6.0  # a score so far below the best ends the way to longer lengthscales
 HOPELESS = 30.0  # and the way of a kernel
-WORTHWHILE = 1.0  # a loss from one share to the next that ends the way to shorter ones
 NOISE_UPDATES = 2
 UNKNOWN_VARIANCE = 100.0  # of a constant, in units of its spread by gradient matching
 # Prior variance of an output, in units of the most probable one given the data, or given gradient matching where it was
@@ -135,7 +134,7 @@ class _Path:
             if reached is not None and reached.score < self.best - HOPELESS:
                 break
             lower = self._tried(family, fits, j, None)
-            if lower is None or (reached is not None and lower.score < reached.score - WORTHWHILE):
+            if lower is None or (reached is not None and lower.score < reached.score):
                 break
             reached = lower
         last = first
@@ -170,7 +169,7 @@ class _Path:
         problem = setting.collocation(law, bases, z, np.full(len(start.constants), UNKNOWN_VARIANCE))
         noise = np.array([1.0 if fit is None else fit.noise for fit in fits])
         w = self._start_weights(problem, z, last)
-        levels = LEVELS
+        levels: tuple[float, ...] = LEVELS
         for update in range(NOISE_UPDATES + 1):
             variances = setting.noise_variances(noise)
             solution = solve_collocation(problem, w, variances, levels)

@@ -96,7 +96,7 @@ class CollocationComponent(PosteriorComponent):
             for column, part in zip(columns, parts, strict=True):
                 result[:, column] = part @ by[where]
         if self.law is not None:
-            result[:, self.law.law.unknown_columns] = by[self._slices[-1]]
+            result[:, self.law.constants] = by[self._slices[-1]]
         return result
 
     def _before_projection(self, x: np.ndarray) -> _Free:
@@ -114,7 +114,7 @@ class CollocationComponent(PosteriorComponent):
             return _Free(mean, covariance, local)
         soft = np.arange(self.law.law.n_columns, self.n_columns)
         covariance[:, soft, soft] = local[:, soft, soft] = self.law.soft_variances
-        return _Free(mean, covariance, moving_metric(local, covariance, True, self.law.law.unknown_columns))
+        return _Free(mean, covariance, moving_metric(local, covariance, True, self.law.constants))
 
     @staticmethod
     def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:

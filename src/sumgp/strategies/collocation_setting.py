@@ -20,6 +20,9 @@ from sumgp.strategies.problem import FitProblem
 
 SMALLEST_GAP = 1e-6  # of the noise: as in left_out
 SAME_POINT = 1e-9  # of the range
+# Noise variance to begin with, in units of the output's. Few rows can be met exactly, and a search that begins there holds
+# on to the noise in them; too large a start is put right by the first update.
+SMALLEST_NOISE = 0.05**2
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Family:
         return type(self.kernel).__name__
 
 
-# Measured: residuals between the points are then below 1e-4 (RBF), 2e-4 (RationalQuadratic) and 1e-2 (Matern).
+# Points a lengthscale: kernels whose functions are rougher need more.
 PER_LENGTHSCALE = {RationalQuadratic: 4.0, RBF: 3.0, Matern: 8.0}
 
 
@@ -88,7 +91,7 @@ class Setting:
     @cached_property
     def never(self) -> np.ndarray:
         """(T,) truth of whether an output was never measured."""
-        return ~self.seen.any(axis=0)
+        return np.logical_not(np.any(self.seen, axis=0))
 
     @cached_property
     def columns(self) -> tuple[tuple[int, ...], ...]:
@@ -133,7 +136,12 @@ class Setting:
 
     def fitted(self, family: Family) -> tuple[OutputFit | None, ...]:
         """Hyperparameters of each output on its own; None where it was never measured."""
-        return tuple(None if self.never[t] else fit_output(self.one_output(t), family.at) for t in range(len(self.never)))
+        return tuple(None if never else self._fitted(t, family) for t, never in enumerate(self.never))
+
+    def _fitted(self, t: int, family: Family) -> OutputFit:
+        output = self.one_output(t)
+        fit = fit_output(output, family.at)
+        return fit if output.known else fit._replace(noise=max(fit.noise, SMALLEST_NOISE))
 
     def noise_variances(self, noise: np.ndarray) -> list[np.ndarray]:
         """(k,) variances of each output's measurements from those of a row of factor one (T,)."""

@@ -17,6 +17,7 @@ from sumgp.strategies.averaging import Build, Candidates, Mixed, Score, approxim
 from sumgp.strategies.disagreement import disagreement
 from sumgp.strategies.left_out import TaperWeights, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
+from sumgp.strategies.stacking import stacked
 from sumgp.strategies.weight_component import Component, LawConditioning, Taper, given_data, plain_component
 
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
@@ -52,9 +53,7 @@ class LawEngine:
     problem: FitProblem
     setup: LawSetup
     exact: bool = False  # a linear law, solved in one step
-    law_sd: np.ndarray = field(
-        default_factory=lambda: np.zeros(0)
-    )  # (n R,) in the evidence, the same for all hyperparameters
+    law_sd: np.ndarray | None = None  # (n R,) in the evidence, the same for all hyperparameters
     branches: list[np.ndarray] = field(default_factory=list)  # (n, C) each: further starts at the law's points
     _highest: tuple[float, np.ndarray] | None = None  # log evidence so far, and the law's values there
     _solved: dict[tuple[int, bytes], tuple[LawState, np.ndarray]] = field(default_factory=dict)
@@ -65,13 +64,15 @@ class LawEngine:
         mean, root, _ = posterior.carried(self.setup.x, self.setup.x_law)
         return LawState(posterior, mean, root)
 
-    def calibrate(self, state: LawState) -> None:
-        """Fix the law's sd in the evidence from a reference posterior: its own rms size, row by row."""
-        J = self.setup.law.jacobian(state.mean, self.setup.x_law)
+    @classmethod
+    def calibrated(cls, problem: FitProblem, setup: LawSetup, prior: MultitaskPrior, theta: np.ndarray) -> LawEngine:
+        """With the law's sd in the evidence from its rms size, row by row, in the posterior for reference theta."""
+        state = cls(problem, setup).state(prior, theta)
+        J = setup.law.jacobian(state.mean, setup.x_law)
         n = len(J)
         size = np.sqrt(np.mean(np.sum(np.einsum("nrc,ncw->nrw", J, state.root) ** 2, axis=2), axis=0))
         share = EVIDENCE_SHARE * np.sqrt(n / EVIDENCE_POINTS)
-        self.law_sd = np.tile(np.maximum(share * size, 1e-12), n)
+        return cls(problem, setup, law_sd=np.tile(np.maximum(share * size, 1e-12), n))
 
     def turns(self, state: LawState) -> bool:
         """True if at many points the law's slope changes its sign within two standard deviations of an output.
@@ -94,6 +95,7 @@ class LawEngine:
         Such a branch is a further start for all hyperparameters.
         """
         setup, state = self.setup, self.state(prior, theta)
+        assert self.law_sd is not None
         if setup.law.is_linear or state.mean.size > MOST_FOLLOWED or not self.turns(state):
             return False
         P = state.covariance(None, setup.x)
@@ -110,6 +112,7 @@ class LawEngine:
 
     def log_evidence(self, prior: MultitaskPrior, theta: np.ndarray) -> float:
         """Log evidence of the law at its points, given the data."""
+        assert self.law_sd is not None
         state = self.state(prior, theta)
         given = (self.setup.law, self.setup.x_law, state.mean, state.covariance(None, self.setup.x), self.law_sd)
         value, f = law_evidence(*given, [None, *self.branches])
@@ -210,8 +213,7 @@ class Linearized(Strategy):
         best = fitted.best
         spacing = law_spacing(problem, fitted.priors[best], fitted.maxima[best].theta)
         setup = set_up_law(problem.law, problem.data, problem.scaling, spacing)
-        engine = LawEngine(problem, setup)
-        engine.calibrate(engine.state(fitted.priors[best], fitted.maxima[best].theta))
+        engine = LawEngine.calibrated(problem, setup, fitted.priors[best], fitted.maxima[best].theta)
         found = [engine.look_for_branches(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
 
         score = _remembered(engine)
@@ -234,7 +236,7 @@ class Linearized(Strategy):
             )
         if problem.split is not None:
             report["status"] = disagreement(problem, fitted.priors[best], fitted.maxima[best].theta) or report["status"]
-        return Fitted(components, weights, setup.law, report)
+        return stacked(problem, Fitted(components, weights, setup.law, report), setup.law)
 
     def _tapers(self, engine: LawEngine, fitted: Candidates, score: Score) -> TaperWeights:
         """Those asked for, or all of them, weighed at the best candidate's maximum."""

@@ -148,8 +148,7 @@ class MarkovComponent(PosteriorComponent):
         """(n, C, C) in which points are moved, and variances (n, C) given the data alone."""
         assert self.law is not None
         local = self.widening**2 * predict(self.free, x[:, 0])[1]
-        unknown = slice(self.n_outputs, self.n_outputs + len(self.law.law.unknowns))
-        return moving_metric(local, conditioned, self.exact, unknown), np.einsum("ncc->nc", local)
+        return moving_metric(local, conditioned, self.exact, self.law.constants), np.einsum("ncc->nc", local)
 
 
 def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:

@@ -53,6 +53,7 @@ class FitProblem:
     solver: Solver = field(default_factory=Automatic)
     rougher: tuple[Candidate, ...] = ()  # curves that a nonlinear law may need although the data alone do not
     split: SplitLaw | None = None  # rows of the law that the prior obeys; ``law`` is then the rest
+    own_kernels: bool = False  # outputs may have kernels of their own beside the candidates
 
     @property
     def x(self) -> np.ndarray:
@@ -262,14 +263,19 @@ class Fitted:
 
 
 class Strategy(ABC):
-    """A way to impose a law. ``takes_long_series``: it works on the state-space form too; ``takes_derivatives``: on laws
-    with derivatives."""
+    """A way to impose a law, or none. ``takes_long_series``: it works on the state-space form and on large maps too;
+    ``takes_derivatives``: on laws with derivatives."""
 
     takes_long_series: ClassVar[bool] = True
     takes_derivatives: ClassVar[bool] = False
+    imposes_law: ClassVar[bool] = True
 
     def fit(self, problem: FitProblem) -> Fitted:
         """Fit hyperparameters and condition on the data and the law, by the solver that the problem has."""
+        if problem.solver.on_blocks:
+            from sumgp.strategies.vecchia_fits import fit_many_points
+
+            return fit_many_points(problem, problem.law if self.imposes_law else None)
         if not problem.solver.on_series:
             return self.fit_rows(problem)
         from sumgp.strategies.markov_fits import fit_time_series

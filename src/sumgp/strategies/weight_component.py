@@ -76,14 +76,15 @@ class MovedOntoLaw(Protocol):
 
 
 def local_posteriors(components: Sequence[MovedOntoLaw], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
-    """Local posteriors of components of one law, all moved onto it in one call."""
+    """Local posteriors of components; those with a law, which is the same for all, are moved onto it in one call."""
     parts = [component.unprojected(x, x_law) for component in components]
-    law = components[0].law
-    if law is None:
-        return [LocalPosterior(part.mean, part.covariance) for part in parts]
-    moved = moved_onto_law(law, joined(parts), np.tile(x_law, (len(parts), 1)))
-    n = len(x_law)
-    return [moved.at(slice(k * n, (k + 1) * n)) for k in range(len(parts))]
+    result = [LocalPosterior(part.mean, part.covariance) for part in parts]
+    laws, n = {k: c.law for k, c in enumerate(components) if c.law is not None}, len(x_law)
+    if laws:
+        moved = moved_onto_law(next(iter(laws.values())), joined([parts[k] for k in laws]), np.tile(x_law, (len(laws), 1)))
+        for place, k in enumerate(laws):
+            result[k] = moved.at(slice(place * n, (place + 1) * n))
+    return result
 
 
 def moved_onto_law(law: UnitFreeLaw, free: Unprojected, x: np.ndarray) -> LocalPosterior:
@@ -305,7 +306,7 @@ class Component(PosteriorComponent):
         """Covariance (n, C, C) in which points are moved onto the law."""
         assert self.law is not None
         exact = self.conditioning is not None and self.conditioning.exact
-        return moving_metric(local, conditioned, exact, self.law.law.unknown_columns)
+        return moving_metric(local, conditioned, exact, self.law.constants)
 
 
 def moving_metric(local: np.ndarray, conditioned: np.ndarray, exact: bool, unknown: slice) -> np.ndarray:
