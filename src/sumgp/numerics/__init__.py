@@ -15,6 +15,7 @@ from sumgp.numerics.linear_algebra import (
     symmetric_root,
 )
 from sumgp.numerics.memory import check_memory
+from sumgp.numerics.nearest import Nearest, Polyhedra, nearest_points
 from sumgp.numerics.parallel import Lost, spread
 from sumgp.numerics.quadrature import normal_rule, standard_normal
 from sumgp.numerics.scratch import Fresh, Scratch
@@ -25,6 +26,8 @@ __all__ = [
     "REMEDY",
     "Fresh",
     "Lost",
+    "Nearest",
+    "Polyhedra",
     "SchurConditioning",
     "Scratch",
     "SymmetricExponential",
@@ -34,6 +37,7 @@ __all__ = [
     "cholesky_inverse",
     "limited_threads",
     "mirrored",
+    "nearest_points",
     "normal_rule",
     "pivoted_cholesky",
     "root",
