@@ -48,7 +48,8 @@ def test_equals_a_general_solver(C, R, Q):
     start = rng.normal(0, 2.0, (m, C))
     found = nearest_points(start, sds, sets)
     assert found.met.all()
-    assert np.all(found.points >= sets.lower) and np.all(found.points <= sets.upper)
+    assert np.all(found.points >= sets.lower)
+    assert np.all(found.points <= sets.upper)
     assert np.abs(np.einsum("mrc,mc->mr", sets.E, found.points) - sets.e).max(initial=0.0) < 1e-12
     assert np.all(np.einsum("mqc,mc->mq", sets.G, found.points) <= sets.h)
     distance = np.sqrt(np.sum(((found.points - start) / sds) ** 2, axis=1))
@@ -75,7 +76,8 @@ def test_shares_that_sum_to_one():
     nothing = np.zeros((m, 0, C)), np.zeros((m, 0))
     sets = Polyhedra(np.ones((m, 1, C)), np.ones((m, 1)), np.zeros((m, C)), np.full((m, C), np.inf), *nothing)
     found = nearest_points(start, np.ones(C), sets)
-    assert found.met.all() and found.points.min() == 0.0
+    assert found.met.all()
+    assert found.points.min() == 0.0
     assert np.abs(found.points.sum(axis=1) - 1.0).max() < 1e-15 * C
     # The projection onto the simplex is max(start - w, 0) with one w for all parts.
     w = np.where(found.points > 0, start - found.points, np.nan)
@@ -87,7 +89,8 @@ def test_columns_without_spread_stay():
         np.ones((1, 1, 3)), np.ones((1, 1)), np.zeros((1, 3)), np.ones((1, 3)), np.zeros((1, 0, 3)), np.zeros((1, 0))
     )
     found = nearest_points(np.array([[0.25, -0.5, 2.0]]), np.array([0.0, 1.0, 1.0]), sets)
-    assert found.met.all() and found.points[0, 0] == 0.25
+    assert found.met.all()
+    assert found.points[0, 0] == 0.25
     assert np.allclose(found.points, [[0.25, 0.0, 0.75]], atol=1e-15)
 
 
@@ -99,11 +102,13 @@ def test_degenerate_sets():
     none = np.zeros((1, 0, C)), np.zeros((1, 0))
     corner = Polyhedra(E, e, np.zeros((1, C)), np.full((1, C), np.inf), *none)
     found = nearest_points(np.array([[1.0, -2.0, 5.0]]), np.ones(C), corner)
-    assert found.met.all() and np.abs(found.points).max() < 1e-15
+    assert found.met.all()
+    assert np.abs(found.points).max() < 1e-15
     G, h = np.array([[[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [-1.0, -1.0, 0.0]]]), np.array([[1.0, 1.0, -1.0]])
     thin = Polyhedra(np.zeros((1, 0, C)), np.zeros((1, 0)), np.full((1, C), -np.inf), np.full((1, C), np.inf), G, h)
     found = nearest_points(np.array([[3.0, 0.0, 7.0]]), np.ones(C), thin)
-    assert found.met.all() and np.allclose(found.points, [[2.0, -1.0, 7.0]], atol=1e-12)
+    assert found.met.all()
+    assert np.allclose(found.points, [[2.0, -1.0, 7.0]], atol=1e-12)
 
 
 @pytest.mark.parametrize(("R", "Q"), [(1, 0), (2, 1), (0, 3)])

@@ -46,7 +46,7 @@ from sumgp.estimator.soundness import checked_status, looked_at
 from sumgp.laws import Constraint, Law, check_law, complete_scaling
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
-from sumgp.prediction import Posterior
+from sumgp.prediction import Bounding, Posterior
 from sumgp.priors import read_noise, read_weights
 from sumgp.solvers import Markov
 from sumgp.strategies import (
@@ -150,10 +150,16 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             raise ConstraintError(f"strategy: {name}() needs a law, got constraint=None; give one or use Unconstrained()")
         if law is not None and not isinstance(strategy, Unconstrained):
             check_law(law, problem.data, problem.scaling)
+        bounding = Bounding.of(problem.bounds, None if isinstance(strategy, Unconstrained) else law, problem.data)
+        if bounding is not None and isinstance(strategy, Transformed):
+            raise ConstraintError("strategy: Transformed() takes no bounds; use Linearized(), or leave strategy=None")
         with threads_for(problem.y.size):
             fitted = strategy.fit(problem.in_order())
         self._keep(problem, law, strategy, fitted)
+        self.bounding_: Bounding | None = bounding
         self.calendar_: Calendar = tables.calendar
+        if bounding is not None:
+            self.fit_report_.details.update(bounding.report(problem.data))
         if tables.calendar:
             self.fit_report_.details["dates"] = {name: str(dates) for name, dates in tables.calendar.items()}
         rows = looked_at(problem)
@@ -183,7 +189,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             raise DataError(worded("Y", "at least one measured value", "only NaN", "check how missing values were read"))
         constraint = as_constraint(self.constraint, self.constants)
         warn_of_unused_constants(constraint, self.constants)
-        law = bound_law(constraint, output_names, input_names)
+        law, bounds = bound_law(constraint, output_names, input_names, extra)
         data = Data(x, y, input_names, output_names, extra)
         groups = output_groups(self._groups(constraint, output_names, input_names), output_names)
         stationary = self.kernel is None or all_stationary(self.kernel)
@@ -212,6 +218,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             random_state=0 if self.random_state is None else int(self.random_state),
             progress=progress,
             solver=solver,
+            bounds=bounds,
         )
         return problem, law
 
@@ -272,7 +279,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             x, _ = read_inputs(X, self.data_.input_names, self.data_.extra_columns)
         else:
             x = self._with_extras(X)
-        return Posterior(self.fitted_, self.scaling_, self.law_, self.data_, x, calendar=self.calendar_)
+        return Posterior(
+            self.fitted_, self.scaling_, self.law_, self.data_, x, calendar=self.calendar_, bounding=self.bounding_
+        )
 
     def _with_extras(self, X: Any) -> np.ndarray:
         values = np.asarray(X, dtype=float)

@@ -10,24 +10,25 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Data, Scaling
 from sumgp.errors import ConstraintError, DataError, worded
-from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SumLaw
+from sumgp.laws import AllOf, BoundConstraint, Constraint, FormulaConstraint, Law, SumLaw, bind_constraint
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
 from sumgp.strategies import Conditioned, Linearized, Strategy, Unconstrained
 
 
-def bound_law(constraint: Constraint | Law | None, outputs: tuple[str, ...], inputs: tuple[str, ...]) -> Law | None:
-    """The law for these outputs and inputs."""
-    if constraint is None:
-        return None
-    law = constraint if isinstance(constraint, Law) else constraint.bind(outputs, inputs)
-    if law.outputs != outputs:
+def bound_law(
+    constraint: Constraint | Law | None, outputs: tuple[str, ...], inputs: tuple[str, ...], extra: tuple[str, ...]
+) -> BoundConstraint:
+    """The law and the bounds for these outputs, inputs and further columns of the data."""
+    both = bind_constraint(constraint, outputs, inputs, extra)
+    law = both.law
+    if law is not None and law.outputs != outputs:
         raise ConstraintError(
             worded(
                 "constraint", f"a law for the outputs {list(outputs)}", f"one for {list(law.outputs)}", "bind it to these"
             )
         )
-    return law
+    return both
 
 
 def as_constraint(constraint: Any, constants: Mapping[str, Any] | None) -> Constraint | Law | None:

@@ -1,9 +1,12 @@
 """Laws: linear, sums of transformed outputs, general functions, and formulas that become the most specific of them."""
 
-from sumgp.laws.combination import AllOf, combine
+from sumgp.laws.bounded import BoundedLaw
+from sumgp.laws.bounds import Bounds, Inequalities, Limits
+from sumgp.laws.combination import AllOf, BoundConstraint, bind_constraint, combine
 from sumgp.laws.consistency import check_law, independent_rows
 from sumgp.laws.constraint import Constraint, Unknown
 from sumgp.laws.curvature import Bend, bend
+from sumgp.laws.feasibility import check_bounds
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint
 from sumgp.laws.functions import FunctionConstraint
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
@@ -17,12 +20,17 @@ from sumgp.laws.task_rows import RightSides, unit_free_rows
 __all__ = [
     "AllOf",
     "Bend",
+    "BoundConstraint",
+    "BoundedLaw",
+    "Bounds",
     "Constraint",
     "FormulaConstraint",
     "FunctionConstraint",
     "FunctionLaw",
+    "Inequalities",
     "Law",
     "LawSetup",
+    "Limits",
     "LinearConstraint",
     "RightSides",
     "SumConstraint",
@@ -31,6 +39,8 @@ __all__ = [
     "UnitFreeLaw",
     "Unknown",
     "bend",
+    "bind_constraint",
+    "check_bounds",
     "check_law",
     "combine",
     "complete_scaling",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
+from sumgp.laws.bounds import Inequalities
 from sumgp.laws.constraint import Constraint
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
 from sumgp.transforms import Transform
@@ -21,8 +23,33 @@ class AllOf(Constraint):
     def bind(self, outputs: Sequence[str], inputs: Sequence[str]) -> Law:
         return combine([constraint.bind(outputs, inputs) for constraint in self.constraints])
 
+    def bounds(self, outputs: Sequence[str], inputs: Sequence[str]) -> tuple[SumLaw, ...]:
+        return tuple(row for constraint in self.constraints for row in constraint.bounds(outputs, inputs))
+
     def in_one_unit(self, outputs: Sequence[str], inputs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         return tuple(alike for constraint in self.constraints for alike in constraint.in_one_unit(outputs, inputs))
+
+
+class BoundConstraint(NamedTuple):
+    """What a constraint says about named outputs: a law, bounds, or both."""
+
+    law: Law | None
+    bounds: Inequalities | None
+
+
+def bind_constraint(
+    constraint: Constraint | Law | None, outputs: Sequence[str], inputs: Sequence[str], extras: Sequence[str]
+) -> BoundConstraint:
+    """Law and bounds for these names; both read x whose last columns are ``extras``."""
+    if constraint is None or isinstance(constraint, Law):
+        return BoundConstraint(constraint, None)
+    law, rows = constraint.bind(outputs, inputs), constraint.bounds(outputs, inputs)
+    if not rows:
+        return BoundConstraint(law, None)
+    wide = [_widened(row, (), tuple(extras)) for row in rows]
+    stacked = combine(wide)
+    assert isinstance(stacked, SumLaw)
+    return BoundConstraint(_widened(law, law.unknowns, tuple(extras)) if law.n_rows else None, Inequalities(stacked))
 
 
 def combine(laws: Sequence[Law]) -> Law:
@@ -30,6 +57,8 @@ def combine(laws: Sequence[Law]) -> Law:
 
     Sums stay a sum, anything else becomes a general function.
     """
+    # Bounds alone are a law without rows.
+    laws = [law for law in laws if law.n_rows] or laws[:1]
     if len(laws) == 1:
         return laws[0]
     unknowns = tuple(dict.fromkeys(name for law in laws for name in law.unknowns))

@@ -92,9 +92,8 @@ def _nearest(start: np.ndarray, sds: np.ndarray, sets: Polyhedra) -> Nearest:
         z[i], settled[i] = _by_least_squares(scaled.at(np.array([i])))
     # Where the columns that stay put leave their own bounds, nothing can be done.
     settled &= np.all((lower <= upper) & ((sets.lower <= start) & (start <= sets.upper) | moving), axis=1)
-    f = np.where(
-        z <= scaled.lower, lower, np.where(z >= scaled.upper, upper, np.clip(sd * z, lower, np.maximum(lower, upper)))
-    )
+    inside = np.clip(sd * z, lower, np.maximum(lower, upper))
+    f = np.where(z <= scaled.lower, lower, np.where(z >= scaled.upper, upper, inside))
     return Nearest(_polished(f, np.where(moving, sds, 0.0), scaled, sets._replace(lower=lower, upper=upper)), settled)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from sumgp.data import Scaling
 from sumgp.prediction.branches import likelier_mean
 from sumgp.prediction.gaussian_mixture import GaussianMixture
 from sumgp.strategies import Fitted, LocalPosterior, MovedOntoLaw, PosteriorComponent, Unprojected, joined, local_posteriors
@@ -19,13 +20,14 @@ BENT = 0.01
 
 @dataclass(frozen=True, eq=False)
 class PointMarginals:
-    """Unit-free: the mixture of the outputs, mean (n, C) and covariance (n, C, C) of all columns, strongly bent points."""
+    """Unit-free: the mixture of the outputs, mean (n, C) and covariance (n, C, C) of all columns, and which points' marginals
+    draws tell: strongly bent ones, and those near a bound."""
 
     mixture: GaussianMixture
     centre: np.ndarray
     covariance: np.ndarray
-    bent: np.ndarray  # (n,)
-    bent_parts: list[Unprojected]  # of each component, at these points
+    drawn: np.ndarray  # (n,)
+    drawn_parts: list[Unprojected]  # of each component, at these points
 
 
 def local_parts(components: tuple[PosteriorComponent, ...], inputs: np.ndarray, x: np.ndarray) -> list[LocalPosterior]:
@@ -39,8 +41,11 @@ def local_parts(components: tuple[PosteriorComponent, ...], inputs: np.ndarray, 
     return [LocalPosterior(*c.marginals(inputs, x)) for c in components]
 
 
-def point_marginals(fitted: Fitted, n_outputs: int, inputs: np.ndarray, x: np.ndarray) -> PointMarginals:
-    """Marginals at x (n, ...) in the user's units, ``inputs`` as the kernels see them."""
+def point_marginals(
+    fitted: Fitted, scaling: Scaling, x: np.ndarray, near: Callable[[GaussianMixture, np.ndarray], np.ndarray] | None
+) -> PointMarginals:
+    """Marginals at x (n, ...) in the user's units; ``near`` tells points whose mixture comes near a bound."""
+    n_outputs, inputs = len(scaling.y_scale), scaling.inputs(x)
     weights, T = fitted.weights, n_outputs
     parts = local_parts(fitted.components, inputs, x)
     mean = np.stack([p.mean for p in parts])
@@ -55,16 +60,19 @@ def point_marginals(fitted: Fitted, n_outputs: int, inputs: np.ndarray, x: np.nd
     covariance = np.einsum("k,kncd->ncd", weights, np.stack([p.covariance for p in parts]))
     covariance = covariance + np.einsum("k,knc,knd->ncd", weights, offset, offset)
     means = mean[:, :, :T]
-    bent = np.zeros(len(x), dtype=bool)
+    drawn = np.zeros(len(x), dtype=bool)
     bends = [p.bend for p in parts if p.bend is not None]
     if len(bends) == len(parts):
         extra = np.stack([b.variance[:, :T] for b in bends])
         means = means + np.stack([b.shift[:, :T] for b in bends])
-        bent = np.any(np.einsum("k,knt->nt", weights, extra / (variance + extra + 1e-300)) > BENT, axis=1)
+        drawn = np.any(np.einsum("k,knt->nt", weights, extra / (variance + extra + 1e-300)) > BENT, axis=1)
         variance = variance + extra
     sds = np.sqrt(np.maximum(variance, 1e-300))
-    free = [p.free.at(bent) for p in parts if p.free is not None] if bent.any() else []
-    return PointMarginals(GaussianMixture(means, sds, weights), centre, covariance, bent, free)
+    mixture = GaussianMixture(means, sds, weights)
+    if near is not None:
+        drawn = drawn | near(mixture, x)
+    free = [(p.free or Unprojected(p.mean, p.covariance)).at(drawn) for p in parts] if drawn.any() else []
+    return PointMarginals(mixture, centre, covariance, drawn, free)
 
 
 def followed(parts: Sequence[PointMarginals]) -> PointMarginals:
@@ -78,6 +86,6 @@ def followed(parts: Sequence[PointMarginals]) -> PointMarginals:
         mixture,
         np.concatenate([p.centre for p in parts]),
         np.concatenate([p.covariance for p in parts]),
-        np.concatenate([p.bent for p in parts]),
-        [joined(some) for some in zip(*(p.bent_parts for p in parts if p.bent_parts), strict=True)],
+        np.concatenate([p.drawn for p in parts]),
+        [joined(some) for some in zip(*(p.drawn_parts for p in parts if p.drawn_parts), strict=True)],
     )

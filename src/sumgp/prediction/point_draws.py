@@ -46,8 +46,12 @@ def common_numbers(weights: np.ndarray, rank: np.ndarray) -> CommonNumbers:
     return CommonNumbers(np.minimum(owners, len(weights) - 1), normal[:, :columns], normal[:, columns], rank)
 
 
-def point_draws(law: UnitFreeLaw, parts: Sequence[Unprojected], numbers: CommonNumbers, x: np.ndarray) -> np.ndarray:
+def point_draws(
+    law: UnitFreeLaw | None, parts: Sequence[Unprojected], numbers: CommonNumbers, x: np.ndarray
+) -> np.ndarray:
     """(M, n, C) draws of the components' single points, each moved onto the law at x (n, ...) in the user's units.
+
+    Parts without a metric, whose Gaussian lies on a linear law already, need not be moved.
 
     A draw of component k is m_k + S_k e with S_k S_k^T its covariance (see ``principal_root``).
     """
@@ -57,16 +61,19 @@ def point_draws(law: UnitFreeLaw, parts: Sequence[Unprojected], numbers: CommonN
     return np.concatenate([_some(law, parts, numbers, x, some) for some in rows], axis=1)
 
 
-def _some(law: UnitFreeLaw, parts: Sequence[Unprojected], numbers: CommonNumbers, x: np.ndarray, rows: slice) -> np.ndarray:
+def _some(
+    law: UnitFreeLaw | None, parts: Sequence[Unprojected], numbers: CommonNumbers, x: np.ndarray, rows: slice
+) -> np.ndarray:
     draws = np.empty((len(numbers.owners), *parts[0].mean[rows].shape))
-    metrics = np.empty((*draws.shape, draws.shape[2]))
+    moves = law is not None and parts[0].metric is not None
+    metrics = np.empty((*draws.shape, draws.shape[2])) if moves else draws
     for k in np.unique(numbers.owners):
         part, own = parts[k], numbers.owners == k
-        assert part.metric is not None
         root = principal_root(part.covariance[rows], numbers.rank)
         draws[own] = part.mean[rows] + np.einsum("ncd,kd->knc", root, numbers.normal[own])
-        metrics[own] = part.metric[rows]
-    return projected_draws(law, draws, metrics, x[rows])
+        if part.metric is not None and moves:
+            metrics[own] = part.metric[rows]
+    return projected_draws(law, draws, metrics, x[rows]) if law is not None and moves else draws
 
 
 def principal_root(covariance: np.ndarray, rank: np.ndarray) -> np.ndarray:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from sumgp.errors import DataError, worded
 from sumgp.laws import Law, project
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
+from sumgp.prediction.bounding import BoundedPoints, Bounding, clipped_std
 from sumgp.prediction.drawn import DrawnMarginals
 from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
 from sumgp.prediction.joint import mixture_covariance
@@ -52,6 +53,7 @@ class Posterior:
     noisy: bool = False
     truth: Posterior | None = None  # of the same points without noise, whose work a noisy one need not do again
     calendar: Calendar = field(default_factory=dict)  # of inputs that are dates
+    bounding: Bounding | None = None  # bounds that predictions obey besides the law
 
     @property
     def output_names(self) -> tuple[str, ...]:
@@ -84,9 +86,24 @@ class Posterior:
         for block in self._blocks():
             x = self.x[block]
             with threads_for(self.data.y.size):
-                part = point_marginals(self.fitted, self._n_outputs, self.scaling.inputs(x), x)
-            parts.append(part if len(self.x) <= DRAWN_AT_ONCE else replace(part, bent_parts=[]))
+                part = point_marginals(self.fitted, self.scaling, x, self._near)
+            parts.append(part if len(self.x) <= DRAWN_AT_ONCE else replace(part, drawn_parts=[]))
         return followed(parts)
+
+    @property
+    def _near(self) -> Callable[[GaussianMixture, np.ndarray], np.ndarray] | None:
+        """Which points come near a bound."""
+        return None if self.bounding is None else partial(self.bounding.near, self.scaling)
+
+    @cached_property
+    def _bounded(self) -> BoundedPoints | None:
+        """Bounds at the points; None where there are none."""
+        return None if self.bounding is None else self.bounding.at(self.fitted, self.scaling, self.x)
+
+    @property
+    def _ends(self) -> BoundedPoints | None:
+        """Bounds that each value of this posterior obeys: those of the true value, or of measurements that obey them too."""
+        return self._bounded if self.bounding is not None and (self.bounding.measured or not self.noisy) else None
 
     @cached_property
     def _mixture(self) -> GaussianMixture:
@@ -126,13 +143,23 @@ class Posterior:
 
     @property
     def mean(self) -> np.ndarray:
-        """(n, T) means, on the law."""
-        return self.scaling.restore(self._centre[:, : self._n_outputs])
+        """(n, T) means, on the law and within the bounds."""
+        return self._mean.copy()
+
+    @cached_property
+    def _mean(self) -> np.ndarray:
+        if self.truth is not None:
+            return self.truth._mean
+        bounded, centre = self._bounded, self._centre
+        return self.scaling.restore(centre[:, : self._n_outputs]) if bounded is None else bounded.mean(centre)
 
     @property
     def std(self) -> np.ndarray:
         """(n, T) standard deviations of the outputs."""
         values = self._mixture.std
+        if self.noisy and self._ends is not None:
+            limits = self._ends.limits
+            values = clipped_std(self._mixture, self.scaling.outputs(limits.lower), self.scaling.outputs(limits.upper))
         for rows, drawn in self._drawn():
             values[rows] = drawn.std
         return values * self.scaling.y_scale
@@ -162,7 +189,8 @@ class Posterior:
         values = self._mixture.quantile(probability)
         for rows, drawn in self._drawn():
             values[rows] = drawn.quantile(probability)
-        return self.scaling.restore(values)
+        ends = self.scaling.restore(values)
+        return ends if self._ends is None else self._ends.clipped(ends)
 
     def cdf(self, values: np.ndarray) -> np.ndarray:
         """(n, T) probability of an output below ``values``."""
@@ -172,11 +200,14 @@ class Posterior:
         result = self._mixture.cdf(unit_free)
         for rows, drawn in self._drawn():
             result[rows] = drawn.cdf(unit_free[rows])
+        if self._ends is not None:
+            limits = self._ends.limits
+            result = np.where(values < limits.lower, 0.0, np.where(values >= limits.upper, 1.0, result))
         return result
 
     def gaussian_mixture(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Weights (K,), means and standard deviations (K, n, T) of the marginals; None where these are not Gaussian."""
-        if self._skewed is not None or self._marginals.bent.any():
+        if self._skewed is not None or self._marginals.drawn.any() or (self.noisy and self._ends is not None):
             return None
         mixture, scaling = self._mixture, self.scaling
         return mixture.weights, scaling.restore(mixture.means), mixture.sds * scaling.y_scale
@@ -196,7 +227,7 @@ class Posterior:
         """(nT, nT) joint covariance, ordered point by point."""
         self._check_joint("covariance")
         T, n = self._n_outputs, len(self.x)
-        total = mixture_covariance(self.fitted, self.scaling.inputs(self.x), self.x, self._centre[:, :T])
+        total = mixture_covariance(self.fitted, self.scaling.inputs(self.x), self.x, self.scaling.outputs(self._mean))
         if self.noisy:
             noise = self.fitted.weights @ np.stack([c.noise for c in self.fitted.components])
             total[np.diag_indices(n * T)] += np.tile(noise, n)
@@ -213,10 +244,10 @@ class Posterior:
         return total
 
     def sample(self, n: int = 1, random_state: int = 0) -> np.ndarray:
-        """(n, points, T) joint draws; each obeys the law (with its own value of an unknown constant)."""
+        """(n, points, T) joint draws; each obeys law and bounds (with its own value of an unknown constant)."""
         self._check_joint("sample")
-        draws = self._draws(n, random_state)[:, :, : self._n_outputs]
-        return self.scaling.restore(draws)
+        draws = self.scaling.restore(self._draws(n, random_state)[:, :, : self._n_outputs])
+        return draws if self._ends is None else self._ends.closed(draws)
 
     def _draws(self, count: int, random_state: int) -> np.ndarray:
         generator = np.random.default_rng(random_state)
@@ -226,6 +257,8 @@ class Posterior:
         for owner in np.unique(owners):
             component = self.fitted.components[owner]
             draws = component.sample(inputs, self.x, int(np.sum(owners == owner)), generator)
+            if self._bounded is not None:
+                draws = self._bounded.draws(draws, self._mean)
             if self.noisy:
                 T = self._n_outputs
                 draws[:, :, :T] += generator.standard_normal(draws[:, :, :T].shape) * np.sqrt(component.noise)
@@ -233,33 +266,38 @@ class Posterior:
         return np.concatenate(parts)[generator.permutation(count)]
 
     def _drawn(self) -> Iterator[tuple[np.ndarray, DrawnMarginals]]:
-        """Points where the law's curvature shapes the marginals, and these; of so many at a time that memory is bounded."""
-        bent = np.flatnonzero(self._marginals.bent)
-        if not len(bent):
+        """Points where the law's curvature or a bound shapes the marginals, and these; so many at a time as fit in memory."""
+        drawn = np.flatnonzero(self._marginals.drawn)
+        if not len(drawn):
             return
-        if self._marginals.bent_parts:
-            yield bent, self._kept_draws
+        if self._marginals.drawn_parts:
+            yield drawn, self._kept_draws
             return
-        for start in range(0, len(bent), DRAWN_AT_ONCE):
-            rows = bent[start : start + DRAWN_AT_ONCE]
+        for start in range(0, len(drawn), DRAWN_AT_ONCE):
+            rows = drawn[start : start + DRAWN_AT_ONCE]
             yield rows, replace(self, x=self.x[rows], truth=None)._kept_draws
 
     @cached_property
     def _kept_draws(self) -> DrawnMarginals:
-        """Of all strongly bent points."""
-        law, marginals = self.fitted.law, self._marginals
-        assert law is not None
-        rows = self.data.order
+        """Of all strongly bent points and those near a bound."""
+        law, marginals, T = self.fitted.law, self._marginals, self._n_outputs
+        C, rows = marginals.drawn_parts[0].mean.shape[1], self.data.order
         # Outputs that were never measured are told apart by their place in the law.
-        slopes = np.abs(law.jacobian(np.ones((1, law.n_columns)), self.data.x[rows][:1])).sum(axis=(0, 1))
-        measured = self.scaling.outputs(self.data.y[rows])
-        order = canonical_order(measured, self.data.output_names, slopes[: self._n_outputs])
-        rank = np.concatenate([np.argsort(order), np.arange(self._n_outputs, law.n_columns)])
-        numbers = common_numbers(self.fitted.weights, rank)
-        draws = point_draws(law, marginals.bent_parts, numbers, self.x[marginals.bent])[:, :, : self._n_outputs]
+        slopes = np.zeros(C)
+        if law is not None:
+            slopes = np.abs(law.jacobian(np.ones((1, C)), self.data.x[rows][:1])).sum(axis=(0, 1))
+        order = canonical_order(self.scaling.outputs(self.data.y[rows]), self.data.output_names, slopes[:T])
+        numbers = common_numbers(self.fitted.weights, np.concatenate([np.argsort(order), np.arange(T, C)]))
+        draws = point_draws(law, marginals.drawn_parts, numbers, self.x[marginals.drawn])
+        if self._bounded is not None:
+            draws = self._bounded.at(marginals.drawn).draws(draws, self._mean[marginals.drawn])
+        draws = draws[:, :, :T]
         if self.noisy:
             sds = np.sqrt([c.noise for c in self.fitted.components])[numbers.owners]
             draws = draws + (numbers.noise[:, None] * sds)[:, None, :]
+            if self._ends is not None:
+                clipped = self._ends.at(marginals.drawn).clipped(self.scaling.restore(draws))
+                draws = self.scaling.outputs(clipped)
         return DrawnMarginals(np.sort(draws, axis=0))
 
     def _check_joint(self, what: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from sumgp.data import Data, Scaling
 from sumgp.hyperparameters import MapEstimate, Objective, Scan, maximise, row_spacing, starting_points
-from sumgp.laws import Law
+from sumgp.laws import Inequalities, Law
 from sumgp.priors import Candidate, MultitaskPrior, NoiseModel, TaskLaw, canonical_order, hyper_priors
 from sumgp.solvers import Markov, check_solver_memory
 
@@ -37,6 +37,7 @@ class FitProblem:
     random_state: int
     progress: Callable[[str], None]
     solver: Any = None
+    bounds: Inequalities | None = None  # obeyed by predictions; fits do not look at them
 
     @property
     def x(self) -> np.ndarray:

@@ -1,0 +1,100 @@
+"""Whether bounds can be met, together with a linear law: a linear programme at the training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import linprog
+
+from sumgp.errors import ConstraintError
+from sumgp.laws.bounds import Inequalities
+from sumgp.laws.law import Law, SumLaw
+
+MOST_ROWS = 50  # of the data at which bounds that vary are checked: rows of extreme bounds are among them
+SLACK = 1e-9  # relative to the largest term of a row: bounds that meet at a point may miss each other by round-off
+
+
+def check_bounds(bounds: Inequalities, law: Law | None, x: np.ndarray) -> None:
+    """Raise ConstraintError, naming what conflicts, where no outputs meet the bounds and a linear law at inputs x (n, D)."""
+    linear = law if isinstance(law, SumLaw) and law.is_linear else None
+    programmes = _Programmes(bounds, linear, x)
+    for i in _looked_at(programmes):
+        if programmes.can_be_met(i, programmes.all_rows):
+            continue
+        names = [repr(name) for name in dict.fromkeys(programmes.labels[row] for row in programmes.conflicting(i))]
+        together = " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+        raise ConstraintError(
+            f"constraint: no outputs meet {together} together at x = {x[i].tolist()} (row {i}); correct a number or leave "
+            "one of them out"
+        )
+
+
+class _Programmes:
+    """Rows A f <= b at each input: bounds, and each row of the law as two of them."""
+
+    def __init__(self, bounds: Inequalities, law: SumLaw | None, x: np.ndarray) -> None:
+        bounds.limits(x)  # tells of bounds that are not numbers
+        laws = [bounds.rows] if law is None else [bounds.rows, law]
+        self.columns = max(part.n_columns for part in laws)
+        self.labels = [label for part in laws for label in part.labels]
+        self.rows = [self._rows(part, x) for part in laws]
+        self.n_bounds = bounds.rows.n_rows
+        self.hard = np.ones((len(x), len(self.labels)), dtype=bool)
+        if law is not None:
+            self.hard[:, self.n_bounds :] = law.active(x) & (law.noise == 0)
+        self.A = np.concatenate([A for A, _ in self.rows], axis=1)
+        self.b = np.concatenate([b for _, b in self.rows], axis=1)
+
+    @property
+    def all_rows(self) -> list[int]:
+        """Positions of all bounds and laws."""
+        return list(range(len(self.labels)))
+
+    def _rows(self, law: SumLaw, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        zero = np.zeros((len(x), law.n_columns))
+        with np.errstate(all="ignore"):
+            A, b = law.jacobian(zero, x), -law.residual(zero, x)
+        return np.pad(A, ((0, 0), (0, 0), (0, self.columns - law.n_columns))), b
+
+    def can_be_met(self, i: int, rows: Sequence[int]) -> bool:
+        """True if some outputs meet these rows at input i."""
+        kept = [row for row in rows if self.hard[i, row] and np.all(np.isfinite(self.A[i, row]))]
+        # Columns and rows of comparable size: units must not decide.
+        size = np.abs(self.A[i, kept]).max(axis=0, initial=0.0)
+        A = self.A[i, kept] / np.where(size > 0, size, 1.0)
+        length = np.abs(A).max(axis=1, initial=0.0)
+        A, b = A / np.where(length > 0, length, 1.0)[:, None], self.b[i, kept] / np.where(length > 0, length, 1.0)
+        reach = np.abs(b).max(initial=0.0)
+        b = b / (reach if reach > 0 else 1.0)
+        upper = np.array([row < self.n_bounds for row in kept], dtype=bool)
+        found = linprog(
+            np.zeros(self.columns),
+            A_ub=A[upper] if upper.any() else None,
+            b_ub=b[upper] + SLACK if upper.any() else None,
+            A_eq=A[~upper] if (~upper).any() else None,
+            b_eq=b[~upper] if (~upper).any() else None,
+            bounds=(None, None),
+            method="highs",
+        )
+        return found.status != 2
+
+    def conflicting(self, i: int) -> list[int]:
+        """Rows of which none can be left out without the others being met (a deletion filter)."""
+        rows = self.all_rows
+        for row in self.all_rows:
+            others = [r for r in rows if r != row]
+            if not self.can_be_met(i, others):
+                rows = others
+        return rows
+
+
+def _looked_at(programmes: _Programmes) -> np.ndarray:
+    """Inputs whose rows differ: one where nothing varies, else those of the tightest bounds and others evenly chosen."""
+    flat = np.concatenate([programmes.A.reshape(len(programmes.b), -1), programmes.b, programmes.hard], axis=1)
+    _, first = np.unique(flat, axis=0, return_index=True)
+    if len(first) <= MOST_ROWS:
+        return np.sort(first)
+    extreme = np.unique([*programmes.b[first].argmin(axis=0), *programmes.b[first].argmax(axis=0)])
+    even = np.linspace(0, len(first) - 1, MOST_ROWS).round().astype(int)
+    return np.sort(first[np.unique([*extreme, *even])])
