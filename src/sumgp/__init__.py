@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sumgp.estimator import ConstrainedGP
     from sumgp.files import load
     from sumgp.laws import (
+        Bounds,
         Constraint,
         FunctionConstraint,
         LinearConstraint,
@@ -33,6 +34,7 @@ __version__ = VERSION
 # take seconds to load, and programs that only show a help page do not need them.
 _HOMES = {
     "laws": (
+        "Bounds",
         "Constraint",
         "FunctionConstraint",
         "LinearConstraint",
@@ -70,6 +72,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Bounds",
     "Conditioned",
     "ConstrainedGP",
     "Constraint",
