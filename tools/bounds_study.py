@@ -25,6 +25,7 @@ from sumgp.metrics import coverage, crps, rmse
 
 TEST_POINTS = 100
 SAMPLES = 20
+CONTRAST = 4.0  # logarithm of how much larger a share is at its height than between heights, halved
 NAMES = "abcdefgh"
 
 
@@ -78,14 +79,12 @@ def scored(case: Case) -> Scores:
 
 
 def composition(parts: int, seed: int) -> Case:
-    """Shares that come and go: smooth random functions, squared, most of them near zero at most places."""
+    """Shares that come and go: exponentials of waves, most of them near zero at most places."""
     rng = np.random.default_rng([seed, parts])
-    centres, widths = rng.uniform(-0.2, 1.2, (parts, 2)), rng.uniform(0.08, 0.25, (parts, 2))
-    heights = rng.uniform(0.3, 1.0, (parts, 2))
+    frequency, phase = rng.uniform(0.5, 1.3, parts), rng.uniform(0, 2 * np.pi, parts)
 
     def shares(t: np.ndarray) -> np.ndarray:
-        bumps = heights * np.exp(-0.5 * ((t[:, None, None] - centres) / widths) ** 2)
-        raw = bumps.sum(axis=2) + 1e-4
+        raw = np.exp(CONTRAST * np.sin(2 * np.pi * frequency * t[:, None] + phase))
         return raw / raw.sum(axis=1, keepdims=True)
 
     return _noisy(shares, " + ".join(NAMES[:parts]) + " = 1", NAMES[:parts], 25, 0.05, rng)

@@ -28,7 +28,7 @@ class Limits(NamedTuple):
         sums = np.einsum("nqt,nt->nq", self.G, f) - self.h
         return np.concatenate([self.lower - f, f - self.upper, sums], axis=1)
 
-    def at(self, rows: np.ndarray) -> Limits:
+    def at(self, rows: np.ndarray | slice) -> Limits:
         """Some of the points."""
         return Limits(*(part[rows] for part in self))
 

@@ -110,9 +110,9 @@ class BoundedPoints:
         return f[:, :T]
 
     def draws(self, draws: np.ndarray, mean: np.ndarray) -> np.ndarray:
-        """Unit-free draws (M, n, C) with those outside the bounds moved into them; ``mean`` (n, T) is within them.
+        """(M, n, T) outputs in the user's units of unit-free draws (M, n, C), those outside the bounds moved into them.
 
-        A draw from which the law cannot be reached within the bounds becomes the mean.
+        ``mean`` (n, T) is within the bounds: a draw from which the law cannot be reached within them becomes the mean.
         """
         M, n, C = draws.shape
         T = self.n_outputs
@@ -121,17 +121,13 @@ class BoundedPoints:
         outside = np.any((outputs < self.limits.lower) | (outputs > self.limits.upper), axis=2)
         outside |= np.any(np.einsum("nqt,knt->knq", self.limits.G, outputs) > self.limits.h, axis=2)
         out = np.flatnonzero(outside)
-        if not len(out):
-            return draws
         at = out % n
         refuge = np.concatenate([mean[at], f[out, T:]], axis=1)
         found = self.region.moved(f[out], self.x[at], self.limits.at(at), self.sds, refuge)
-        moved = np.where(found.met[:, None], found.points, refuge)
-        result = draws.reshape(M * n, C).copy()
-        result[out, :T] = (moved[:, :T] - self.shift[:T]) / self.scale[:T]
-        return result.reshape(M, n, C)
+        f[out] = np.where(found.met[:, None], found.points, refuge)
+        return f[:, :T].reshape(M, n, T)
 
-    def at(self, rows: np.ndarray) -> BoundedPoints:
+    def at(self, rows: np.ndarray | slice) -> BoundedPoints:
         """Some of the points."""
         return replace(self, limits=self.limits.at(rows), x=self.x[rows])
 

@@ -156,13 +156,14 @@ class Posterior:
     @property
     def std(self) -> np.ndarray:
         """(n, T) standard deviations of the outputs."""
-        values = self._mixture.std
-        if self.noisy and self._ends is not None:
-            limits = self._ends.limits
-            values = clipped_std(self._mixture, self.scaling.outputs(limits.lower), self.scaling.outputs(limits.upper))
+        mixture, scaling, ends = self._mixture, self.scaling, self._ends
+        values = mixture.std
+        if self.noisy and ends is not None:
+            values = clipped_std(mixture, scaling.outputs(ends.limits.lower), scaling.outputs(ends.limits.upper))
+        values = values * scaling.y_scale
         for rows, drawn in self._drawn():
             values[rows] = drawn.std
-        return values * self.scaling.y_scale
+        return values
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends (n, T) of the central interval that holds the value with probability ``level``."""
@@ -186,24 +187,23 @@ class Posterior:
         if self._skewed is not None:
             spread = np.maximum(self.std / self.scaling.y_scale, 1e-12)
             return self.scaling.restore(self._skewed.quantile(probability, self._centre[:, : self._n_outputs], spread))
-        values = self._mixture.quantile(probability)
+        ends = self.scaling.restore(self._mixture.quantile(probability))
         for rows, drawn in self._drawn():
-            values[rows] = drawn.quantile(probability)
-        ends = self.scaling.restore(values)
+            ends[rows] = drawn.quantile(probability)
         return ends if self._ends is None else self._ends.clipped(ends)
 
     def cdf(self, values: np.ndarray) -> np.ndarray:
         """(n, T) probability of an output below ``values``."""
         if self._skewed is not None:
             return self._skewed.cdf(self.scaling.outputs(np.asarray(values, dtype=float)))
-        unit_free = self.scaling.outputs(np.asarray(values, dtype=float))
-        result = self._mixture.cdf(unit_free)
+        values = np.asarray(values, dtype=float)
+        result = self._mixture.cdf(self.scaling.outputs(values))
         for rows, drawn in self._drawn():
-            result[rows] = drawn.cdf(unit_free[rows])
-        if self._ends is not None:
-            limits = self._ends.limits
-            result = np.where(values < limits.lower, 0.0, np.where(values >= limits.upper, 1.0, result))
-        return result
+            result[rows] = drawn.cdf(values[rows])
+        if self._ends is None:
+            return result
+        limits = self._ends.limits
+        return np.where(values < limits.lower, 0.0, np.where(values >= limits.upper, 1.0, result))
 
     def gaussian_mixture(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Weights (K,), means and standard deviations (K, n, T) of the marginals; None where these are not Gaussian."""
@@ -217,11 +217,11 @@ class Posterior:
         if self._skewed is not None:
             density = self._skewed.density(self.scaling.outputs(np.asarray(values, dtype=float)))
             return np.log(np.maximum(density, np.finfo(float).tiny)) - np.log(self.scaling.y_scale)
-        values = self.scaling.outputs(np.asarray(values, dtype=float))
-        result = self._mixture.log_density(values)
+        values = np.asarray(values, dtype=float)
+        result = self._mixture.log_density(self.scaling.outputs(values)) - np.log(self.scaling.y_scale)
         for rows, drawn in self._drawn():
             result[rows] = drawn.log_density(values[rows])
-        return result - np.log(self.scaling.y_scale)
+        return result
 
     def covariance(self) -> np.ndarray:
         """(nT, nT) joint covariance, ordered point by point."""
@@ -246,8 +246,14 @@ class Posterior:
     def sample(self, n: int = 1, random_state: int = 0) -> np.ndarray:
         """(n, points, T) joint draws; each obeys law and bounds (with its own value of an unknown constant)."""
         self._check_joint("sample")
-        draws = self.scaling.restore(self._draws(n, random_state)[:, :, : self._n_outputs])
-        return draws if self._ends is None else self._ends.closed(draws)
+        draws = self._draws(n, random_state)
+        return draws if self._ends is None or not self.noisy else self._ends.closed(draws)
+
+    def _outputs_of(self, draws: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """(M, n, T) outputs within the bounds, in the user's units, of unit-free draws (M, n, C) at the points ``rows``."""
+        if self._bounded is None:
+            return self.scaling.restore(draws[:, :, : self._n_outputs])
+        return self._bounded.at(rows).draws(draws, self._mean[rows])
 
     def _draws(self, count: int, random_state: int) -> np.ndarray:
         generator = np.random.default_rng(random_state)
@@ -256,12 +262,11 @@ class Posterior:
         parts = []
         for owner in np.unique(owners):
             component = self.fitted.components[owner]
-            draws = component.sample(inputs, self.x, int(np.sum(owners == owner)), generator)
-            if self._bounded is not None:
-                draws = self._bounded.draws(draws, self._mean)
+            columns = component.sample(inputs, self.x, int(np.sum(owners == owner)), generator)
+            draws = self._outputs_of(columns)
             if self.noisy:
-                T = self._n_outputs
-                draws[:, :, :T] += generator.standard_normal(draws[:, :, :T].shape) * np.sqrt(component.noise)
+                sds = self.scaling.y_scale * np.sqrt(component.noise)
+                draws = draws + generator.standard_normal(draws.shape) * sds
             parts.append(draws)
         return np.concatenate(parts)[generator.permutation(count)]
 
@@ -289,15 +294,12 @@ class Posterior:
         order = canonical_order(self.scaling.outputs(self.data.y[rows]), self.data.output_names, slopes[:T])
         numbers = common_numbers(self.fitted.weights, np.concatenate([np.argsort(order), np.arange(T, C)]))
         draws = point_draws(law, marginals.drawn_parts, numbers, self.x[marginals.drawn])
-        if self._bounded is not None:
-            draws = self._bounded.at(marginals.drawn).draws(draws, self._mean[marginals.drawn])
-        draws = draws[:, :, :T]
+        draws = self._outputs_of(draws, marginals.drawn)
         if self.noisy:
-            sds = np.sqrt([c.noise for c in self.fitted.components])[numbers.owners]
+            sds = self.scaling.y_scale * np.sqrt([c.noise for c in self.fitted.components])[numbers.owners]
             draws = draws + (numbers.noise[:, None] * sds)[:, None, :]
             if self._ends is not None:
-                clipped = self._ends.at(marginals.drawn).clipped(self.scaling.restore(draws))
-                draws = self.scaling.outputs(clipped)
+                draws = self._ends.at(marginals.drawn).clipped(draws)
         return DrawnMarginals(np.sort(draws, axis=0))
 
     def _check_joint(self, what: str) -> None:
