@@ -33,33 +33,36 @@ class Limits(NamedTuple):
         return Limits(*(part[rows] for part in self))
 
 
+class Rows(NamedTuple):
+    """Rows F f <= S at n points: F (n, Q, T), S (n, Q)."""
+
+    F: np.ndarray
+    S: np.ndarray
+
+
 @dataclass(frozen=True)
 class Inequalities:
-    """Rows F(x) f <= S(x) over the outputs; ``rows`` is a linear law whose residual is to be zero or less."""
+    """Linear laws over the outputs, one row each, whose residual is to be zero or less."""
 
-    rows: SumLaw
+    laws: tuple[SumLaw, ...]
 
     @property
     def labels(self) -> tuple[str, ...]:
         """How each row was written."""
-        return self.rows.labels
+        return tuple(label for law in self.laws for label in law.labels)
 
     @cached_property
     def single(self) -> np.ndarray:
         """(Q,) the output of a row that bounds one output alone, -1 for rows that bound a sum."""
-        T = len(self.rows.outputs)
-        if not isinstance(self.rows.coefficients, np.ndarray):
-            return np.full(self.rows.n_rows, -1)
-        matrix = self.rows.as_matrix()[:, :T]
-        alone = np.sum(matrix != 0, axis=1) == 1
-        return np.where(alone, np.argmax(matrix != 0, axis=1), -1)
+        return np.array([_only_output(law) for law in self.laws])
 
-    def limits(self, x: np.ndarray) -> Limits:
-        """The bounds at x (n, ...) in the user's units; ConstraintError where one is not a number."""
-        n, T = len(x), len(self.rows.outputs)
-        zero = np.zeros((n, self.rows.n_columns))
+    def rows(self, x: np.ndarray) -> Rows:
+        """F and S at x (n, ...) in the user's units; ConstraintError where one is not a number."""
+        T = len(self.laws[0].outputs)
+        zero = np.zeros((len(x), T))
         with np.errstate(all="ignore"):
-            F, S = self.rows.jacobian(zero, x)[:, :, :T], -self.rows.residual(zero, x)
+            F = np.concatenate([law.jacobian(zero, x) for law in self.laws], axis=1)
+            S = np.concatenate([law.S(x) for law in self.laws], axis=1)
         bad = ~(np.isfinite(F).all(axis=2) & np.isfinite(S))
         if bad.any():
             i, row = np.argwhere(bad)[0]
@@ -67,19 +70,33 @@ class Inequalities:
                 f"constraint: the bound {self.labels[row]!r} is not a finite number at x = {x[i].tolist()}; correct its "
                 "value there, or leave the bound out"
             )
+        return Rows(F, S)
+
+    def limits(self, x: np.ndarray) -> Limits:
+        """The bounds at x (n, ...) in the user's units."""
+        F, S = self.rows(x)
+        n, _, T = F.shape
         lower, upper = np.full((n, T), -np.inf), np.full((n, T), np.inf)
         for row in np.flatnonzero(self.single >= 0):
             t = self.single[row]
-            factor = F[:, row, t]
-            value = S[:, row] / factor + 0.0  # no minus zero
-            upper[:, t] = np.where(factor > 0, np.minimum(upper[:, t], value), upper[:, t])
-            lower[:, t] = np.where(factor < 0, np.maximum(lower[:, t], value), lower[:, t])
+            value = S[:, row] / F[:, row, t] + 0.0  # no minus zero
+            if F[0, row, t] > 0:
+                upper[:, t] = np.minimum(upper[:, t], value)
+            else:
+                lower[:, t] = np.maximum(lower[:, t], value)
         sums = np.flatnonzero(self.single < 0)
         return Limits(lower, upper, F[:, sums], S[:, sums])
 
     def explain(self) -> list[str]:
         """One line for each bound."""
         return [f"bound: {label}" for label in dict.fromkeys(self.labels)]
+
+
+def _only_output(law: SumLaw) -> int:
+    if not isinstance(law.coefficients, np.ndarray):
+        return -1
+    used = np.flatnonzero(law.as_matrix()[0])
+    return int(used[0]) if len(used) == 1 else -1
 
 
 def no_law(outputs: Sequence[str]) -> SumLaw:

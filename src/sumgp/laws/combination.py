@@ -46,10 +46,9 @@ def bind_constraint(
     law, rows = constraint.bind(outputs, inputs), constraint.bounds(outputs, inputs)
     if not rows:
         return BoundConstraint(law, None)
-    wide = [_widened(row, (), tuple(extras)) for row in rows]
-    stacked = combine(wide)
-    assert isinstance(stacked, SumLaw)
-    return BoundConstraint(_widened(law, law.unknowns, tuple(extras)) if law.n_rows else None, Inequalities(stacked))
+    wide = [_widened(part, part.unknowns, tuple(extras)) for part in (law, *rows)]
+    bounds = Inequalities(tuple(row for row in wide[1:] if isinstance(row, SumLaw)))
+    return BoundConstraint(wide[0] if law.n_rows else None, bounds)
 
 
 def combine(laws: Sequence[Law]) -> Law:

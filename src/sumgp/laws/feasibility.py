@@ -34,32 +34,28 @@ class _Programmes:
     """Rows A f <= b at each input: bounds, and each row of the law as two of them."""
 
     def __init__(self, bounds: Inequalities, law: SumLaw | None, x: np.ndarray) -> None:
-        bounds.limits(x)  # tells of bounds that are not numbers
-        laws = [bounds.rows] if law is None else [bounds.rows, law]
-        self.columns = max(part.n_columns for part in laws)
-        self.labels = [label for part in laws for label in part.labels]
-        self.rows = [self._rows(part, x) for part in laws]
-        self.n_bounds = bounds.rows.n_rows
-        self.hard = np.ones((len(x), len(self.labels)), dtype=bool)
+        self.A, self.b = bounds.rows(x)
+        self.labels = list(bounds.labels)
+        self.n_bounds = len(self.labels)
+        self.hard = np.ones((len(x), self.n_bounds), dtype=bool)
         if law is not None:
-            self.hard[:, self.n_bounds :] = law.active(x) & (law.noise == 0)
-        self.A = np.concatenate([A for A, _ in self.rows], axis=1)
-        self.b = np.concatenate([b for _, b in self.rows], axis=1)
+            zero = np.zeros((len(x), law.n_columns))
+            with np.errstate(all="ignore"):
+                F, S = law.jacobian(zero, x), -law.residual(zero, x)
+            more = law.n_columns - self.A.shape[2]  # unknown constants
+            self.A = np.concatenate([np.pad(self.A, ((0, 0), (0, 0), (0, more))), F], axis=1)
+            self.b = np.concatenate([self.b, S], axis=1)
+            self.hard = np.concatenate([self.hard, law.active(x) & (law.noise == 0) & np.isfinite(F).all(axis=2)], axis=1)
+            self.labels += list(law.labels)
 
     @property
     def all_rows(self) -> list[int]:
         """Positions of all bounds and laws."""
         return list(range(len(self.labels)))
 
-    def _rows(self, law: SumLaw, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        zero = np.zeros((len(x), law.n_columns))
-        with np.errstate(all="ignore"):
-            A, b = law.jacobian(zero, x), -law.residual(zero, x)
-        return np.pad(A, ((0, 0), (0, 0), (0, self.columns - law.n_columns))), b
-
     def can_be_met(self, i: int, rows: Sequence[int]) -> bool:
         """True if some outputs meet these rows at input i."""
-        kept = [row for row in rows if self.hard[i, row] and np.all(np.isfinite(self.A[i, row]))]
+        kept = [row for row in rows if self.hard[i, row]]
         # Columns and rows of comparable size: units must not decide.
         size = np.abs(self.A[i, kept]).max(axis=0, initial=0.0)
         A = self.A[i, kept] / np.where(size > 0, size, 1.0)
@@ -69,7 +65,7 @@ class _Programmes:
         b = b / (reach if reach > 0 else 1.0)
         upper = np.array([row < self.n_bounds for row in kept], dtype=bool)
         found = linprog(
-            np.zeros(self.columns),
+            np.zeros(A.shape[1]),
             A_ub=A[upper] if upper.any() else None,
             b_ub=b[upper] + SLACK if upper.any() else None,
             A_eq=A[~upper] if (~upper).any() else None,

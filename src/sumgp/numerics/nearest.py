@@ -14,7 +14,7 @@ MOST_STEPS = 12  # of the active-set iteration; most problems need 2 to 4
 MET = 1e-9  # residual of a row of length one, in the largest of its terms, up to which a set counts as reached
 RANK = 1e-11  # singular values of rows of length one that count as zero
 POLISHING = 2  # corrections of the free columns, each to round-off
-AT_ONCE = 200_000  # problems: bounds the memory of their matrices
+AT_ONCE = 8192  # problems: few enough for their matrices to stay in the processor's cache
 ROUND_OFF = 4 * np.finfo(float).eps  # of a sum, in the largest of its terms
 
 
@@ -70,7 +70,8 @@ class _Scaled(NamedTuple):
     equations: int
 
     def at(self, rows: np.ndarray) -> _Scaled:
-        return _Scaled(*(part[rows] for part in self[:-1]), self.equations)
+        z0, lower, upper, K, r = (part[rows] for part in self[:-1])
+        return _Scaled(z0, lower, upper, K, r, self.equations)
 
     def misses(self, z: np.ndarray) -> np.ndarray:
         """(m, P) by how much rows are missed, in the largest of their terms."""

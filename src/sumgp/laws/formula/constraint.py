@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from sumgp.errors import ConstraintError, worded
+from sumgp.laws.bounds import no_law
 from sumgp.laws.constraint import Constraint
+from sumgp.laws.formula.bounds import ALL, bound_row, for_all, law_of
 from sumgp.laws.formula.names import BUILT_IN, UNKNOWN, Constant, read_constants, read_names
-from sumgp.laws.formula.plain import plain_law
-from sumgp.laws.formula.syntax import parse_equation, split_laws
+from sumgp.laws.formula.syntax import parse_bounds, parse_equation, split_laws
 from sumgp.laws.formula.tree import Name, calls, mentioned, names_in
 from sumgp.laws.law import Law, SumLaw
 
 
+BOUNDS_ALONE = "strategy: Unconstrained, because there are only bounds, which predictions are moved into"
+
+
 class FormulaConstraint(Constraint):
-    """One or more equations between outputs, inputs and constants.
+    """One or more equations or bounds between outputs, inputs and constants.
 
     ``formula``: text, or a list of texts; several laws in one text are separated by ``;`` or line ends. Known are
     + - * / ** ^ ( ) and |a|, sqrt exp log log10 log2 sin cos tan asin acos atan sinh cosh tanh abs, ``sum(p)`` and
     ``mean(p)`` for outputs p1 ... pk, ``norm(a, b)`` for the distance of points with coordinates a_x, a_y[, a_z], the
     numbers pi and e, percentages (100% is 1), and signs such as ², ½, ·. Names with spaces or signs are quoted with
-    backticks.
+    backticks. Bounds are linear in the outputs: ``a >= 0``, ``0 <= p <= 1``, ``a + b <= capacity``, ``all >= 0`` for
+    every output; < and > mean the same as <= and >=.
 
     ``constants``: a number; "unknown" for a constant that is estimated; a function of X (n, D) giving (n,); or the name
     of a data column, which is then needed for predictions too.
@@ -37,7 +42,10 @@ class FormulaConstraint(Constraint):
         self.laws: tuple[str, ...] = tuple(law for text in texts for law in split_laws(text))
         if not self.laws:
             raise ConstraintError(worded("formula", "at least one equation", "empty text", 'write "z + v = 1"'))
-        self._equations = tuple(parse_equation(law) for law in self.laws)
+        pairs = [(law, parse_bounds(law)) for law in self.laws]
+        self._bounds = tuple(bound for _, bounds in pairs for bound in bounds)
+        self._laws = tuple(parse_equation(law) for law, bounds in pairs if not bounds)
+        self._equations = (*self._laws, *self._bounds)
 
     @property
     def is_storable(self) -> bool:
@@ -58,20 +66,19 @@ class FormulaConstraint(Constraint):
         Unknown constants become columns of f after the outputs, data columns become columns of x after the inputs.
         """
         names = read_names(outputs, inputs, self.constants)
-        law = plain_law(self._equations, names)
-        if law is not None:
-            return law
-        # Loading computer algebra takes longer than most fits: only laws that need it pay for it.
-        from sumgp.laws.formula.binding import build_law
+        return law_of(self._laws, names) if self._laws else no_law(outputs)
 
-        return build_law(self._equations, names)
+    def bounds(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> tuple[SumLaw, ...]:
+        """Linear laws whose residual is to be zero or less, one for each bound; ``all`` stands for every output."""
+        names = read_names(outputs, inputs, self.constants)
+        return tuple(bound_row(bound, names) for given in self._bounds for bound in for_all(given, names))
 
     def check_columns(self, outputs: Sequence[str], inputs: Sequence[str], columns: Collection[str]) -> None:
         """Raise ConstraintError for a name that stands for nothing while the data have a column of that name."""
         names = read_names(outputs, inputs, self.constants)
         for leaf in (leaf for e in self._equations for side in (e.left, e.right) for leaf in names_in(side)):
             name = leaf.name
-            meant = name in names.known or names.family(name) or names.coordinates([name])
+            meant = name in (*names.known, ALL) or names.family(name) or names.coordinates([name])
             if not meant and name in columns:
                 raise leaf.place.error(
                     f"{name!r} is no output, input or constant, but the data have a column {name!r}: did you mean "
@@ -93,13 +100,15 @@ class FormulaConstraint(Constraint):
         names = [
             name for equation in self._equations for side in (equation.left, equation.right) for name in mentioned(side)
         ]
-        outputs = [name for name in dict.fromkeys(names) if name not in self.constants and name not in BUILT_IN]
+        outputs = [n for n in dict.fromkeys(names) if n not in self.constants and n not in BUILT_IN and n != ALL]
         try:
-            explanation = explain_law(self.bind(outputs))
+            explanation = explain_law(self.bind(outputs)) if self._laws else BOUNDS_ALONE
         except ConstraintError:
             # Families such as sum(p) and norm(a, b) can only be understood with the names of the outputs.
             explanation = "kind: known once the outputs are named"
-        return "\n".join([*(f"law: {law}" for law in self.laws), *self._constant_lines(), explanation])
+        bounds = {bound.text for bound in self._bounds}
+        lines = [f"{'bound' if law in bounds else 'law'}: {law}" for law in self.laws]
+        return "\n".join([*lines, *self._constant_lines(), explanation])
 
     def __repr__(self) -> str:
         formula = self.texts[0] if len(self.texts) == 1 else list(self.texts)
