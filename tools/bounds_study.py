@@ -3,8 +3,8 @@
     python tools/bounds_study.py simulated [--datasets 24] [--first-seed 0] [--only NAME]
     python tools/bounds_study.py real FOLDER [--only NAME]
 
-Prints a table: error, CRPS and CPU time with bounds divided by those without, coverage of 95 % intervals, and how many means,
-interval ends and samples were outside. Bounds change predictions only, so that one fit serves both. FOLDER holds one folder
+Prints a table: error, CRPS and CPU time with bounds divided by those without, coverage of 95 % intervals, and how many
+means, interval ends and samples were outside. Bounds change predictions only, so that one fit serves both. FOLDER holds one folder
 with a CSV file for each of the real sets (electricity_mix, foraminifera, soil_texture, epidemic).
 """
 
@@ -72,7 +72,8 @@ def scored(case: Case) -> Scores:
             score = (rmse(mean, case.truth), crps(judged, case.truth), cpu)
             rows.append((score, coverage(*judged.interval(0.95), case.truth), mean, ends, posterior))
     limits = model.bounding_.bounds.limits(case.x_test)
-    outside = [(values < limits.lower) | (values > limits.upper) for values in (rows[1][2], *rows[1][3], *rows[1][4].sample(SAMPLES))]
+    told = (rows[1][2], *rows[1][3], *rows[1][4].sample(SAMPLES))
+    outside = [(values < limits.lower) | (values > limits.upper) for values in told]
     before = [np.mean((values < limits.lower) | (values > limits.upper)) for values in (rows[0][2], rows[0][3][0])]
     ratios = np.array(rows[1][0]) / np.array(rows[0][0])
     return Scores(ratios, np.array([rows[0][1], rows[1][1]]), int(np.sum(outside)), np.array(before))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sumgp.many import FitResult, fit_many
     from sumgp.paper_method import Transformed
     from sumgp.paper_method.engines import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
+    from sumgp.reconciliation import Reconciled, reconcile
     from sumgp.solvers import Dense, Kronecker, Markov
     from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
 
@@ -50,6 +51,7 @@ _HOMES = {
     "files": ("load",),
     "paper_method": ("Transformed",),
     "solvers": ("Dense", "Kronecker", "Markov"),
+    "reconciliation": ("Reconciled", "reconcile"),
     "strategies": ("Conditioned", "Linearized", "Projected", "Unconstrained"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -91,6 +93,7 @@ __all__ = [
     "MomentMatched",
     "NumericalError",
     "Projected",
+    "Reconciled",
     "SumConstraint",
     "SumGPError",
     "SumGPWarning",
@@ -103,4 +106,5 @@ __all__ = [
     "fit_many",
     "load",
     "parse_constraint",
+    "reconcile",
 ]

@@ -20,8 +20,11 @@ def test_numbers_mappings_and_functions():
     both = bound(Bounds({"a": 0.0, "c": lambda x: x[:, 0]}, {"a": 1.0, "b": np.inf}))
     limits = both.bounds.limits(X)
     assert both.law is None
-    assert np.array_equal(limits.lower[:, 0], np.zeros(5)) and np.array_equal(limits.lower[:, 2], X[:, 0])
-    assert np.all(np.isinf(limits.lower[:, 1])) and np.all(limits.upper[:, 0] == 1.0) and np.all(np.isinf(limits.upper[:, 1:]))
+    assert np.array_equal(limits.lower[:, 0], np.zeros(5))
+    assert np.array_equal(limits.lower[:, 2], X[:, 0])
+    assert np.all(np.isinf(limits.lower[:, 1]))
+    assert np.all(limits.upper[:, 0] == 1.0)
+    assert np.all(np.isinf(limits.upper[:, 1:]))
     assert both.bounds.labels == ("a >= 0", "c >= b(x)", "a <= 1")
 
 
@@ -93,7 +96,8 @@ def test_points_of_a_curved_law_move_to_the_nearest_within_bounds():
     f = rng.normal(0.3, 0.5, (30, 3))
     f[:, 2] = f[:, 0] * f[:, 1]
     found = moved(product, Bounds(lower=0), f, sds)
-    assert found.met.all() and found.points.min() >= 0.0
+    assert found.met.all()
+    assert found.points.min() >= 0.0
     assert np.abs(product(found.points, None)).max() < 1e-15
     for start, point in zip(f, found.points, strict=True):
         best = min(
@@ -122,9 +126,11 @@ def test_a_bound_that_touches_the_law():
     angle = np.linspace(-1.0, 1.0, 11)
     f = np.stack([np.sin(angle), np.cos(angle)], axis=1)
     above = moved(circle, Bounds(None, {"b": 1.0}), f, np.ones(2))
-    assert above.met.all() and np.abs(above.points - f).max() < 1e-15
+    assert above.met.all()
+    assert np.abs(above.points - f).max() < 1e-15
     touching = moved(circle, Bounds({"b": 1.0}), f, np.ones(2))
-    assert touching.met.all() and np.all(touching.points[:, 1] >= 1.0)
+    assert touching.met.all()
+    assert np.all(touching.points[:, 1] >= 1.0)
     assert np.abs(touching.points - [0.0, 1.0]).max() < 1e-4
 
 

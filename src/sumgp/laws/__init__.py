@@ -3,19 +3,25 @@
 from sumgp.laws.bounded import BoundedLaw
 from sumgp.laws.bounds import Bounds, Inequalities, Limits
 from sumgp.laws.combination import AllOf, BoundConstraint, bind_constraint, combine
-from sumgp.laws.consistency import check_law, independent_rows
 from sumgp.laws.constraint import Constraint, Unknown
-from sumgp.laws.curvature import Bend, bend
 from sumgp.laws.feasibility import check_bounds
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint
 from sumgp.laws.functions import FunctionConstraint
+from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, make_unit_free, project
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
 from sumgp.laws.linear import LinearConstraint
-from sumgp.laws.points import LawSetup, complete_scaling, linear_rows, set_up_law, typical_rows
-from sumgp.laws.projection import project
-from sumgp.laws.scaled import UnitFreeLaw
+from sumgp.laws.points import (
+    LawSetup,
+    RightSides,
+    check_law,
+    complete_scaling,
+    independent_rows,
+    linear_rows,
+    set_up_law,
+    typical_rows,
+    unit_free_rows,
+)
 from sumgp.laws.sums import SumConstraint, Term
-from sumgp.laws.task_rows import RightSides, unit_free_rows
 
 __all__ = [
     "AllOf",
@@ -47,6 +53,7 @@ __all__ = [
     "explain_law",
     "independent_rows",
     "linear_rows",
+    "make_unit_free",
     "parse_constraint",
     "project",
     "set_up_law",

@@ -30,7 +30,9 @@ class BoundedLaw:
         """True if no row of the law bends."""
         return self.law is None or (isinstance(self.law, SumLaw) and self.law.is_linear)
 
-    def moved(self, f: np.ndarray, x: np.ndarray, limits: Limits, sds: np.ndarray, refuge: np.ndarray | None = None) -> Nearest:
+    def moved(
+        self, f: np.ndarray, x: np.ndarray, limits: Limits, sds: np.ndarray, refuge: np.ndarray | None = None
+    ) -> Nearest:
         """The nearest points to f (m, C) that obey law and bounds at x, columns measured in ``sds`` (C,), 0 = fixed.
 
         Where the law bends, a point that does not reach it starts again from ``refuge`` (m, C), which does, then from
@@ -58,13 +60,12 @@ class BoundedLaw:
         live = np.arange(len(f))
         for step in range(STEPS):
             part = limits.at(live)
-            aim = nearest_points(f[live] if step < NEAREST_STEPS else now[live], sds, self._polyhedra(now[live], x[live], part))
+            aim = nearest_points(
+                f[live] if step < NEAREST_STEPS else now[live], sds, self._polyhedra(now[live], x[live], part)
+            )
             # On the way to the nearest point the law may be left by a little: Newton steps lead back.
             gained = self._shortened(now, miss, x, live, aim, sds, NEAR if step < NEAREST_STEPS else ROUND_OFF)
-            if step < NEAREST_STEPS:
-                live = live[aim.met]
-            else:
-                live = live[gained & (miss[live] > ROUND_OFF)]
+            live = live[aim.met] if step < NEAREST_STEPS else live[gained & (miss[live] > ROUND_OFF)]
             if not len(live):
                 break
         T = limits.lower.shape[1]

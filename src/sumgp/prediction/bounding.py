@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 from sumgp.data import Data, Scaling
 from sumgp.errors import ConstraintError, SumGPWarning
 from sumgp.laws import BoundedLaw, Inequalities, Law, Limits, check_bounds
-from sumgp.prediction.gaussian_mixture import GaussianMixture
+from sumgp.prediction.mixture import GaussianMixture
 from sumgp.strategies import Fitted
 
 NEAR = float(ndtri(1.0 - 1e-4))  # standard deviations: a component this far from a bound is outside with less than 1e-4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from html import escape
@@ -16,14 +16,19 @@ from sumgp.laws import Law, project
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
 from sumgp.prediction.bounding import BoundedPoints, Bounding, clipped_std
-from sumgp.prediction.drawn import DrawnMarginals
-from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
-from sumgp.prediction.joint import mixture_covariance
-from sumgp.prediction.marginals import PointMarginals, followed, point_marginals
-from sumgp.prediction.point_draws import common_numbers, point_draws
-from sumgp.prediction.skewed import SkewedMixture
-from sumgp.prediction.tabulated import as_frame, as_multiindex_frame, as_xarray
-from sumgp.priors import canonical_order
+from sumgp.prediction.mixture import (
+    GaussianMixture,
+    PointMarginals,
+    Points,
+    SkewedMixture,
+    followed,
+    mixture_covariance,
+    mixture_draws,
+    point_marginals,
+    with_variances,
+)
+from sumgp.prediction.point_draws import DrawnMarginals, drawn_marginals
+from sumgp.prediction.tabulated import as_frame, as_multiindex_frame, as_xarray, constants_table
 from sumgp.strategies import Fitted
 
 if TYPE_CHECKING:
@@ -82,28 +87,14 @@ class Posterior:
         """Of the true values, also where ``noisy``."""
         if self.truth is not None:
             return self.truth._marginals
+        near = None if self.bounding is None else partial(self.bounding.near, self.scaling)
         parts: list[PointMarginals] = []
         for block in self._blocks():
             x = self.x[block]
             with threads_for(self.data.y.size):
-                part = point_marginals(self.fitted, self.scaling, x, self._near)
+                part = point_marginals(self.fitted, self._n_outputs, Points(self.scaling.inputs(x), x), near)
             parts.append(part if len(self.x) <= DRAWN_AT_ONCE else replace(part, drawn_parts=[]))
         return followed(parts)
-
-    @property
-    def _near(self) -> Callable[[GaussianMixture, np.ndarray], np.ndarray] | None:
-        """Which points come near a bound."""
-        return None if self.bounding is None else partial(self.bounding.near, self.scaling)
-
-    @cached_property
-    def _bounded(self) -> BoundedPoints | None:
-        """Bounds at the points; None where there are none."""
-        return None if self.bounding is None else self.bounding.at(self.fitted, self.scaling, self.x)
-
-    @property
-    def _ends(self) -> BoundedPoints | None:
-        """Bounds that each value of this posterior obeys: those of the true value, or of measurements that obey them too."""
-        return self._bounded if self.bounding is not None and (self.bounding.measured or not self.noisy) else None
 
     @cached_property
     def _mixture(self) -> GaussianMixture:
@@ -153,10 +144,26 @@ class Posterior:
         bounded, centre = self._bounded, self._centre
         return self.scaling.restore(centre[:, : self._n_outputs]) if bounded is None else bounded.mean(centre)
 
+    @cached_property
+    def _bounded(self) -> BoundedPoints | None:
+        """Bounds at the points; None where there are none."""
+        return None if self.bounding is None else self.bounding.at(self.fitted, self.scaling, self.x)
+
+    @property
+    def ends(self) -> BoundedPoints | None:
+        """Bounds that the values of this posterior obey: true values, and measurements if all those of the data do."""
+        return self._bounded if self.bounding is not None and (self.bounding.measured or not self.noisy) else None
+
+    def outputs_of(self, draws: np.ndarray, points: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """(M, n, T) outputs within the bounds, in the user's units, of unit-free draws (M, n, C) at some of the points."""
+        if self._bounded is None:
+            return self.scaling.restore(draws[:, :, : self._n_outputs])
+        return self._bounded.at(points).draws(draws, self._mean[points])
+
     @property
     def std(self) -> np.ndarray:
         """(n, T) standard deviations of the outputs."""
-        mixture, scaling, ends = self._mixture, self.scaling, self._ends
+        mixture, scaling, ends = self._mixture, self.scaling, self.ends
         values = mixture.std
         if self.noisy and ends is not None:
             values = clipped_std(mixture, scaling.outputs(ends.limits.lower), scaling.outputs(ends.limits.upper))
@@ -187,10 +194,10 @@ class Posterior:
         if self._skewed is not None:
             spread = np.maximum(self.std / self.scaling.y_scale, 1e-12)
             return self.scaling.restore(self._skewed.quantile(probability, self._centre[:, : self._n_outputs], spread))
-        ends = self.scaling.restore(self._mixture.quantile(probability))
+        values = self.scaling.restore(self._mixture.quantile(probability))
         for rows, drawn in self._drawn():
-            ends[rows] = drawn.quantile(probability)
-        return ends if self._ends is None else self._ends.clipped(ends)
+            values[rows] = drawn.quantile(probability)
+        return values if self.ends is None else self.ends.clipped(values)
 
     def cdf(self, values: np.ndarray) -> np.ndarray:
         """(n, T) probability of an output below ``values``."""
@@ -200,14 +207,14 @@ class Posterior:
         result = self._mixture.cdf(self.scaling.outputs(values))
         for rows, drawn in self._drawn():
             result[rows] = drawn.cdf(values[rows])
-        if self._ends is None:
+        if self.ends is None:
             return result
-        limits = self._ends.limits
+        limits = self.ends.limits
         return np.where(values < limits.lower, 0.0, np.where(values >= limits.upper, 1.0, result))
 
     def gaussian_mixture(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Weights (K,), means and standard deviations (K, n, T) of the marginals; None where these are not Gaussian."""
-        if self._skewed is not None or self._marginals.drawn.any() or (self.noisy and self._ends is not None):
+        if self._skewed is not None or self._marginals.drawn.any() or (self.noisy and self.ends is not None):
             return None
         mixture, scaling = self._mixture, self.scaling
         return mixture.weights, scaling.restore(mixture.means), mixture.sds * scaling.y_scale
@@ -231,47 +238,17 @@ class Posterior:
         if self.noisy:
             noise = self.fitted.weights @ np.stack([c.noise for c in self.fitted.components])
             total[np.diag_indices(n * T)] += np.tile(noise, n)
-        scale = np.tile(self.scaling.y_scale, n)
-        total *= scale
-        total *= scale[:, None]
-        # The law's curvature changes single points: where it narrows them their correlations stay; what it adds to their
-        # variances has no correlations we know of.
-        own, std = np.sqrt(np.maximum(np.diagonal(total), 0.0)), self.std.ravel()
-        narrower = np.divide(std, own, out=np.ones_like(own), where=own > std)
-        total *= narrower
-        total *= narrower[:, None]
-        total[np.diag_indices(n * T)] = std**2
-        return total
+        return with_variances(total, np.tile(self.scaling.y_scale, n), self.std.ravel())
 
     def sample(self, n: int = 1, random_state: int = 0) -> np.ndarray:
         """(n, points, T) joint draws; each obeys law and bounds (with its own value of an unknown constant)."""
         self._check_joint("sample")
-        draws = self._draws(n, random_state)
-        return draws if self._ends is None or not self.noisy else self._ends.closed(draws)
-
-    def _outputs_of(self, draws: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """(M, n, T) outputs within the bounds, in the user's units, of unit-free draws (M, n, C) at the points ``rows``."""
-        if self._bounded is None:
-            return self.scaling.restore(draws[:, :, : self._n_outputs])
-        return self._bounded.at(rows).draws(draws, self._mean[rows])
-
-    def _draws(self, count: int, random_state: int) -> np.ndarray:
-        generator = np.random.default_rng(random_state)
-        owners = np.sort(generator.choice(len(self.fitted.weights), size=count, p=self.fitted.weights))
-        inputs = self.scaling.inputs(self.x)
-        parts = []
-        for owner in np.unique(owners):
-            component = self.fitted.components[owner]
-            columns = component.sample(inputs, self.x, int(np.sum(owners == owner)), generator)
-            draws = self._outputs_of(columns)
-            if self.noisy:
-                sds = self.scaling.y_scale * np.sqrt(component.noise)
-                draws = draws + generator.standard_normal(draws.shape) * sds
-            parts.append(draws)
-        return np.concatenate(parts)[generator.permutation(count)]
+        points, noise = Points(self.scaling.inputs(self.x), self.x), self.scaling.y_scale * float(self.noisy)
+        draws = mixture_draws(self.fitted, points, self.outputs_of, noise, n, random_state)
+        return self.ends.closed(draws) if self.noisy and self.ends is not None else draws
 
     def _drawn(self) -> Iterator[tuple[np.ndarray, DrawnMarginals]]:
-        """Points where the law's curvature or a bound shapes the marginals, and these; so many at a time as fit in memory."""
+        """Points where the law's curvature or a bound shapes the marginals, and these; as many at a time as memory takes."""
         drawn = np.flatnonzero(self._marginals.drawn)
         if not len(drawn):
             return
@@ -285,22 +262,7 @@ class Posterior:
     @cached_property
     def _kept_draws(self) -> DrawnMarginals:
         """Of all strongly bent points and those near a bound."""
-        law, marginals, T = self.fitted.law, self._marginals, self._n_outputs
-        C, rows = marginals.drawn_parts[0].mean.shape[1], self.data.order
-        # Outputs that were never measured are told apart by their place in the law.
-        slopes = np.zeros(C)
-        if law is not None:
-            slopes = np.abs(law.jacobian(np.ones((1, C)), self.data.x[rows][:1])).sum(axis=(0, 1))
-        order = canonical_order(self.scaling.outputs(self.data.y[rows]), self.data.output_names, slopes[:T])
-        numbers = common_numbers(self.fitted.weights, np.concatenate([np.argsort(order), np.arange(T, C)]))
-        draws = point_draws(law, marginals.drawn_parts, numbers, self.x[marginals.drawn])
-        draws = self._outputs_of(draws, marginals.drawn)
-        if self.noisy:
-            sds = self.scaling.y_scale * np.sqrt([c.noise for c in self.fitted.components])[numbers.owners]
-            draws = draws + (numbers.noise[:, None] * sds)[:, None, :]
-            if self._ends is not None:
-                draws = self._ends.at(marginals.drawn).clipped(draws)
-        return DrawnMarginals(np.sort(draws, axis=0))
+        return drawn_marginals(self, self._marginals.drawn_parts, np.flatnonzero(self._marginals.drawn))
 
     def _check_joint(self, what: str) -> None:
         size = len(self.x) * self._n_outputs
@@ -312,23 +274,7 @@ class Posterior:
 
     def constants(self, level: float = 0.95) -> pd.DataFrame:
         """Estimated constants of the law: mean, sd, lower, upper, one row each (empty without unknowns)."""
-        import pandas as pd
-
-        law = self.fitted.law
-        names = law.law.unknowns if law is not None else ()
-        T = self._n_outputs
-        rows = []
-        for i, name in enumerate(names):
-            shift, scale = law.shift[T + i], law.scale[T + i]  # type: ignore[union-attr]
-            parts = [c.marginals(self.scaling.inputs(self.x[:1]), self.x[:1]) for c in self.fitted.components]
-            m = np.array([p[0][0, T + i] for p in parts])[:, None, None]
-            s = np.sqrt(np.array([p[1][0, T + i, T + i] for p in parts]))[:, None, None]
-            w = self.fitted.weights
-            mean = float(np.sum(w * m[:, 0, 0]))
-            sd = float(np.sqrt(np.sum(w * (s[:, 0, 0] ** 2 + (m[:, 0, 0] - mean) ** 2))))
-            ends = [float(mixture_quantile(m, s, w, p)[0, 0]) for p in (0.5 - level / 2, 0.5 + level / 2)]
-            rows.append([name, shift + scale * mean, scale * sd, shift + scale * ends[0], shift + scale * ends[1]])
-        return pd.DataFrame(rows, columns=["constant", "mean", "sd", "lower", "upper"]).set_index("constant")
+        return constants_table(self, level)
 
     def residual(self) -> np.ndarray:
         """(n, R) law residual of the mean, in the law's own units; zero columns without a law."""
@@ -378,6 +324,3 @@ class Posterior:
         from sumgp.prediction.plotting import plot_posterior
 
         return plot_posterior(self, level, ax, residual, labels)
-
-
-__all__ = ["Posterior"]

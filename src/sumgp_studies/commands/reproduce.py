@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from sumgp.errors import SumGPError, worded
+from sumgp_studies.commands.public import WORD, reproduce_public
 from sumgp_studies.experiments import (
     FOLDER,
     Method,
@@ -38,7 +39,9 @@ QUICK_DATASETS = 2
 
 
 def reproduce(
-    experiments: Annotated[list[str] | None, typer.Argument(help="Experiments to run, or 'all'.")] = None,
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="Experiments to run, 'all', or 'public' and names of public sets.")
+    ] = None,
     method: Annotated[list[str] | None, typer.Option("--method", help="Method to run; may be repeated.")] = None,
     datasets: Annotated[int, typer.Option(min=1, help="Number of data sets of each cell.")] = 50,
     jobs: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 2,
@@ -47,7 +50,7 @@ def reproduce(
     plug_in: Annotated[bool, typer.Option("--plug-in", help="Do not average over hyperparameters.")] = False,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler whose workers do the fits.")] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of the double pendulum's recordings, seen by all workers.")
+        Path | None, typer.Option(help="Folder of the double pendulum's recordings or of the public data.")
     ] = None,
     download: Annotated[bool, typer.Option("--download", help="Download those recordings (10 MB).")] = False,
     first_seed: Annotated[int, typer.Option(min=0, help="First seed; tune on seeds from 1000 up.")] = 0,
@@ -58,6 +61,9 @@ def reproduce(
     console = Console()
     start = time.perf_counter()
     try:
+        if experiments and experiments[0] == WORD:
+            reproduce_public(experiments[1:], out, jobs, quick, data_dir)
+            return
         problems = chosen_problems(experiments or ["all"], all_problems(_recordings(out, data_dir, download)))
         tasks = planned(problems, method, range(first_seed, first_seed + (QUICK_DATASETS if quick else datasets)),
                         "plug-in" if quick or plug_in else "integrated")  # fmt: skip

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sumgp.laws.formula.names import Names
-from sumgp.laws.formula.places import Place
-from sumgp.laws.formula.plain import plain_law
+from sumgp.laws.formula.hints import Place
 from sumgp.laws.formula.syntax import parse_bounds
-from sumgp.laws.formula.tree import Equation, names_in
+from sumgp.laws.formula.tree import Equation, Names, names_in
 from sumgp.laws.law import Law, SumLaw
 
 ALL = "all"  # stands for every output in turn, unless something else has that name
@@ -31,20 +29,9 @@ def _with_name(text: str, places: Sequence[Place], name: str) -> str:
     return text
 
 
-def law_of(equations: Sequence[Equation], names: Names) -> Law:
-    """The law of all equations together."""
-    law = plain_law(equations, names)
-    if law is not None:
-        return law
-    # Loading computer algebra takes longer than most fits: only laws that need it pay for it.
-    from sumgp.laws.formula.binding import build_law
-
-    return build_law(equations, names)
-
-
-def bound_row(bound: Equation, names: Names) -> SumLaw:
-    """The row left - right <= 0, or ConstraintError where it is not linear in the outputs or holds an unknown constant."""
-    law, whole = law_of([bound], names), Place(bound.text, 0, len(bound.text))
+def linear_row(law: Law, text: str) -> SumLaw:
+    """The law of left = right as a row left - right <= 0; ConstraintError where it is not linear in the outputs."""
+    whole = Place(text, 0, len(text))
     if law.unknowns:
         raise whole.error(f"a bound cannot hold the estimated constant {law.unknowns[0]!r}; give its value, or leave it out")
     if not isinstance(law, SumLaw) or not law.is_linear:
