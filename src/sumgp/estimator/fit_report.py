@@ -17,6 +17,8 @@ SHOWN = (
     "taper",
     "taper_reason",
     "law",
+    "bounds",
+    "measured_outside_bounds",
     "closed_data",
     "dropped_rows",
     "candidate_weights",

@@ -14,6 +14,8 @@ from sumgp.laws.constraint import Constraint
 from sumgp.laws.law import ArrayFunction, Law, SumLaw
 from sumgp.transforms import Identity
 
+BOUNDS_ALONE = "strategy: Unconstrained, because there are only bounds, which predictions are moved into"
+
 
 class Limits(NamedTuple):
     """Bounds at n points: lower <= f <= upper (n, T), and G f <= h with G (n, Q, T), h (n, Q) for sums of outputs."""
@@ -106,6 +108,7 @@ def no_law(outputs: Sequence[str]) -> SumLaw:
     )
 
 
+ALL = "all"  # stands for every output, unless one of them has that name
 Bound = float | Callable[[np.ndarray], np.ndarray]
 
 
@@ -132,12 +135,12 @@ class Bounds(Constraint):
     def __repr__(self) -> str:
         return f"Bounds(lower={self.lower!r}, upper={self.upper!r})"
 
-    def _rows(self, given: Any, sign: float, outputs: Sequence[str]) -> list[SumLaw]:
-        values = dict.fromkeys(outputs, given) if not isinstance(given, Mapping) else dict(given)
+    def _rows(self, given: Mapping[str, Any], sign: float, outputs: Sequence[str]) -> list[SumLaw]:
+        values = dict.fromkeys(outputs, given[ALL]) if ALL in given and ALL not in outputs else dict(given)
         strange = [name for name in values if name not in outputs]
         if strange:
             raise ConstraintError(worded("Bounds", f"outputs among {list(outputs)}", repr(strange[0]), "check the spelling"))
-        return [_single(outputs, name, sign, value) for name, value in values.items() if value is not None]
+        return [_single(outputs, name, sign, value) for name, value in values.items()]
 
 
 @dataclass(frozen=True)
@@ -169,14 +172,14 @@ def _single(outputs: Sequence[str], name: str, sign: float, value: Any) -> SumLa
     )
 
 
-def _checked(argument: str, given: Any) -> Any:
-    """Numbers as floats; infinity is no bound."""
-    if isinstance(given, Mapping):
-        return {name: value if callable(value) else _number(argument, value) for name, value in given.items()}
-    return None if given is None else _number(argument, given)
+def _checked(argument: str, given: Any) -> dict[str, Bound]:
+    """Numbers as floats, one number for all outputs under the name ``all``; infinity is no bound."""
+    named = given if isinstance(given, Mapping) else {} if given is None else {ALL: given}
+    values = {name: value if callable(value) else _number(argument, value) for name, value in named.items()}
+    return {str(name): value for name, value in values.items() if callable(value) or np.isfinite(value)}
 
 
-def _number(argument: str, value: Any) -> float | None:
+def _number(argument: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -184,4 +187,4 @@ def _number(argument: str, value: Any) -> float | None:
     if np.isnan(number):
         remedy = 'give a mapping such as {"a": 0} for single outputs'
         raise ConstraintError(worded(f"Bounds({argument}=)", "numbers or functions of X", repr(value)[:60], remedy))
-    return number if np.isfinite(number) else None
+    return number

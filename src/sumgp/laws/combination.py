@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sumgp.laws.bounds import Inequalities
+from sumgp.laws.bounds import BOUNDS_ALONE, Inequalities
 from sumgp.laws.constraint import Constraint
+from sumgp.laws.formula import explain_law
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
 from sumgp.transforms import Transform
 
@@ -35,6 +36,11 @@ class BoundConstraint(NamedTuple):
 
     law: Law | None
     bounds: Inequalities | None
+
+    def explain(self) -> str:
+        """Several lines: the law as understood and its strategy, then one line for each bound."""
+        words = [BOUNDS_ALONE] if self.law is None else [explain_law(self.law)]
+        return "\n".join([*words, *([] if self.bounds is None else self.bounds.explain())])
 
 
 def bind_constraint(

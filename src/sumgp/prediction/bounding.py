@@ -135,6 +135,12 @@ class BoundedPoints:
         """Outputs (..., n, T) in the user's units within the bounds of each output alone."""
         return np.clip(values, self.limits.lower, np.maximum(self.limits.lower, self.limits.upper))
 
+    def shown(self, t: int, values: np.ndarray) -> list[np.ndarray]:
+        """Lower and upper bound (n,) of output t, those that lie within or near the range of ``values`` to be drawn."""
+        low, high = np.nanmin(values), np.nanmax(values)
+        ends = (self.limits.lower[:, t], self.limits.upper[:, t])
+        return [end for end in ends if np.all((end >= 1.5 * low - 0.5 * high) & (end <= 1.5 * high - 0.5 * low))]
+
     def closed(self, values: np.ndarray) -> np.ndarray:
         """Outputs (..., n, T) in the user's units, moved into the bounds alone; what is inside stays."""
         values = self.clipped(values)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sumgp.laws.bounds import ALL
 from sumgp.laws.formula.hints import Place
 from sumgp.laws.formula.syntax import parse_bounds
 from sumgp.laws.formula.tree import Equation, Names, names_in
 from sumgp.laws.law import Law, SumLaw
-
-ALL = "all"  # stands for every output in turn, unless something else has that name
 
 
 def for_all(bound: Equation, names: Names) -> tuple[Equation, ...]:

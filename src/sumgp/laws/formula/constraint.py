@@ -14,9 +14,9 @@ from fractions import Fraction
 import numpy as np
 
 from sumgp.errors import ConstraintError, worded
-from sumgp.laws.bounds import no_law
+from sumgp.laws.bounds import ALL, BOUNDS_ALONE, no_law
 from sumgp.laws.constraint import Constraint
-from sumgp.laws.formula.bounds import ALL, for_all, linear_row
+from sumgp.laws.formula.bounds import for_all, linear_row
 from sumgp.laws.formula.explain import explain_law
 from sumgp.laws.formula.syntax import parse_bounds, parse_equation, split_laws
 from sumgp.laws.formula.tree import (
@@ -215,9 +215,6 @@ def _limited(value: Fraction) -> Fraction:
     if bits > _MAX_BITS:
         raise _NotPlainError
     return value
-
-
-BOUNDS_ALONE = "strategy: Unconstrained, because there are only bounds, which predictions are moved into"
 
 
 class FormulaConstraint(Constraint):
