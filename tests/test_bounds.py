@@ -116,11 +116,11 @@ def test_intervals_are_quantiles_of_projected_draws():
         over = np.maximum(draws - w * variance, 0.0).sum(axis=2, keepdims=True) > 1.0
         low, high = np.where(over, w, low), np.where(over, high, w)
     moved = np.maximum(draws - w * variance, 0.0)
-    lower, upper = posterior.interval(0.9)
-    spread = np.maximum(posterior.std, 1e-3)
-    assert np.abs((np.quantile(moved, 0.05, axis=0) - lower) / spread).max() < 0.15
-    assert np.abs((np.quantile(moved, 0.95, axis=0) - upper) / spread).max() < 0.15
-    assert np.abs(moved.std(axis=0) / spread - posterior.std / spread).max() < 0.1
+    # Shares of draws at or below an end: many may lie on the bound itself.
+    for end, level in zip(posterior.interval(0.9), (0.05, 0.95), strict=True):
+        assert np.mean(moved <= end + 1e-9, axis=0).min() > level - 0.025
+        assert np.mean(moved < end - 1e-9, axis=0).max() < level + 0.025
+    assert np.abs(moved.std(axis=0) - posterior.std).max() < 0.05 * posterior.std.max()
     assert np.abs(posterior.sample(4000, random_state=1) - moved).max() < 1e-9
 
 

@@ -167,7 +167,7 @@ WRONG = [
     Wrong("z + v", "no '='", ""),
     Wrong("z = v = w", "a second '='", "="),
     Wrong("z => 1", "write >= for a bound", "=>"),
-    Wrong("z = v <= 1", "expected a number", "<="),
+    Wrong("z = v <= 1", "'=' and a bound in one law", "="),
     Wrong("(z <= 1", "never closed", "("),
     Wrong("z != 1", "only equalities", "!="),
     Wrong("(z + v = 1", "never closed", "("),
