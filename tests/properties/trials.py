@@ -100,7 +100,7 @@ def random_bounds(seed: int, problem: Problem, strategy: Strategy | None) -> Bou
     generator = np.random.default_rng([seed, 4713])
     if generator.uniform() > BOUNDED or isinstance(strategy, Transformed):
         return None
-    names = [f"f{t}" for t in range(problem.Y.shape[1])]
+    names = [f"y{t + 1}" for t in range(problem.Y.shape[1])]
     known = [values[~np.isnan(values)] for values in problem.Y.T]
     levels = np.sort(generator.uniform(-0.3, 1.3, (len(names), 2)), axis=1)
     ends = [
