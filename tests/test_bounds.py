@@ -93,7 +93,11 @@ def test_a_point_is_told_the_same_alone_and_among_others(composition):
     whole = composition.posterior(T_NEW)
     for i in (0, 7, 22):
         alone = composition.posterior(T_NEW[i : i + 1])
-        for one, many in ((alone.mean, whole.mean), (alone.std, whole.std), *zip(alone.interval(), whole.interval(), strict=True)):
+        for one, many in (
+            (alone.mean, whole.mean),
+            (alone.std, whole.std),
+            *zip(alone.interval(), whole.interval(), strict=True),
+        ):
             assert np.abs(one[0] - many[i]).max() < 1e-12
 
 
@@ -108,7 +112,7 @@ def test_many_points_are_drawn_in_parts(composition):
 def test_intervals_are_quantiles_of_projected_draws():
     """Against path draws of the free posterior, each max(draw - w variance, 0) with w found by bisection."""
     posterior = fitted([SHARES, Bounds(lower=0)], *measured()).posterior(T_NEW)
-    variance = posterior._bounded.sds ** 2
+    variance = posterior._bounded.sds**2
     draws = replace(posterior, bounding=None).sample(4000, random_state=1)
     low, high = np.full((4000, 23, 1), -1e4), np.full((4000, 23, 1), 1e4)
     for _ in range(70):

@@ -13,13 +13,14 @@ from sumgp.laws.linear import LinearConstraint
 from sumgp.laws.points import (
     LawSetup,
     RightSides,
+    TaskRows,
     check_law,
     complete_scaling,
     independent_rows,
     linear_rows,
     set_up_law,
+    task_rows,
     typical_rows,
-    unit_free_rows,
 )
 from sumgp.laws.sums import SumConstraint, Term
 
@@ -41,6 +42,7 @@ __all__ = [
     "RightSides",
     "SumConstraint",
     "SumLaw",
+    "TaskRows",
     "Term",
     "UnitFreeLaw",
     "Unknown",
@@ -57,6 +59,6 @@ __all__ = [
     "parse_constraint",
     "project",
     "set_up_law",
+    "task_rows",
     "typical_rows",
-    "unit_free_rows",
 ]

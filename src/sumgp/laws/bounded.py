@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,15 @@ HALVINGS = 8  # of a step that does not come closer to the law
 MET = 1e-9  # residual of a law, in its largest term and what outputs of their own size change, up to which it holds
 NEAR = 0.1  # the same, from where Newton steps lead back
 ROUND_OFF = 1e-14  # the same, below which steps stop
+
+
+class _Walk(NamedTuple):
+    """Points on their way, changed in place: where they are (m, C), how they miss the law (m,), inputs and step sizes."""
+
+    now: np.ndarray
+    miss: np.ndarray
+    x: np.ndarray
+    sds: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,7 @@ class BoundedLaw:
         assert self.law is not None
         now = _clipped(start, limits, 0.0, sds)
         miss = self.misses(now, x, sds)
+        walk = _Walk(now, miss, x, sds)
         live = np.arange(len(f))
         for step in range(STEPS):
             part = limits.at(live)
@@ -64,7 +75,7 @@ class BoundedLaw:
                 f[live] if step < NEAREST_STEPS else now[live], sds, self._polyhedra(now[live], x[live], part)
             )
             # On the way to the nearest point the law may be left by a little: Newton steps lead back.
-            gained = self._shortened(now, miss, x, live, aim, sds, NEAR if step < NEAREST_STEPS else ROUND_OFF)
+            gained = self._shortened(walk, live, aim, NEAR if step < NEAREST_STEPS else ROUND_OFF)
             live = live[aim.met] if step < NEAREST_STEPS else live[gained & (miss[live] > ROUND_OFF)]
             if not len(live):
                 break
@@ -73,20 +84,12 @@ class BoundedLaw:
         size = np.abs(limits.G * now[:, None, :T]).sum(axis=2) + np.abs(limits.h)
         return Nearest(now, (miss <= MET) & np.all(sums <= ROUND_OFF * size, axis=1))
 
-    def _shortened(
-        self,
-        now: np.ndarray,
-        miss: np.ndarray,
-        x: np.ndarray,
-        live: np.ndarray,
-        aim: Nearest,
-        sds: np.ndarray,
-        enough: float,
-    ) -> np.ndarray:
+    def _shortened(self, walk: _Walk, live: np.ndarray, aim: Nearest, enough: float) -> np.ndarray:
         """Steps of the live points towards their aims, halved until they come closer to the law, in place; which did.
 
         A miss of ``enough`` will always do.
         """
+        now, miss, x, sds = walk
         gained, length = np.zeros(len(live), dtype=bool), 1.0
         pending = np.flatnonzero(np.isfinite(aim.points).all(axis=1))
         for _ in range(HALVINGS):

@@ -15,7 +15,7 @@ from sumgp.reconciliation.covariance import shrunk_covariance
 
 SYMMETRIC = 1e-8  # difference between a covariance and its transpose, of its largest entry, that round-off explains
 NEGATIVE = -1e-8  # eigenvalue of a covariance, of its largest, that round-off explains
-FEWEST_DRAWS = 3
+FEWEST_DRAWS = 3  # for a covariance of draws
 
 
 class Forecasts(NamedTuple):

@@ -1,31 +1,31 @@
 """Regression with Gaussian noise: dense, Kronecker, and in weight space; time series in linear time are in ``markov``."""
 
 from sumgp.solvers.dense import (
+    Automatic,
     Dense,
     DenseEvidence,
+    Evidence,
     Kronecker,
     KroneckerEvidence,
-    Markov,
-    check_solver_memory,
-    choose_evidence,
-    choose_series_evidence,
+    Solver,
     fits_kronecker,
 )
 from sumgp.solvers.joint import JointEvidence
+from sumgp.solvers.markov import Markov
 from sumgp.solvers.weights import WeightPosterior, build_features, condition_on_data
 
 __all__ = [
+    "Automatic",
     "Dense",
     "DenseEvidence",
+    "Evidence",
     "JointEvidence",
     "Kronecker",
     "KroneckerEvidence",
     "Markov",
+    "Solver",
     "WeightPosterior",
     "build_features",
-    "check_solver_memory",
-    "choose_evidence",
-    "choose_series_evidence",
     "condition_on_data",
     "fits_kronecker",
 ]

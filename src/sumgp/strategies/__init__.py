@@ -2,7 +2,7 @@
 
 from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
 from sumgp.strategies.conditioned import Conditioned
-from sumgp.strategies.joint_gaussian import GivesJointGaussian, JointSum
+from sumgp.strategies.joint_gaussian import JointSum
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed
 from sumgp.strategies.linearized import LawEngine, Linearized, law_spacing
 from sumgp.strategies.problem import (
@@ -10,7 +10,9 @@ from sumgp.strategies.problem import (
     MANY_PARAMETERS,
     FitProblem,
     Fitted,
+    Marginals,
     PosteriorComponent,
+    SeriesPlan,
     Strategy,
     kernel_name,
     typical_range,
@@ -19,10 +21,8 @@ from sumgp.strategies.projected import Projected, Unconstrained
 from sumgp.strategies.weight_component import (
     Component,
     LocalPosterior,
-    MovedOntoLaw,
     Unprojected,
     joined,
-    local_posteriors,
     plain_component,
     projected_draws,
 )
@@ -36,16 +36,16 @@ __all__ = [
     "Conditioned",
     "FitProblem",
     "Fitted",
-    "GivesJointGaussian",
     "JointSum",
     "LawEngine",
     "Linearized",
     "LocalPosterior",
-    "MovedOntoLaw",
+    "Marginals",
     "PosteriorComponent",
     "Projected",
     "RowNoise",
     "Score",
+    "SeriesPlan",
     "Strategy",
     "TrainingRows",
     "Unconstrained",
@@ -55,7 +55,6 @@ __all__ = [
     "joined",
     "kernel_name",
     "law_spacing",
-    "local_posteriors",
     "mix",
     "mixed",
     "plain_component",

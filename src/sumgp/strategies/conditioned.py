@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sumgp.errors import ConstraintError, DataError
-from sumgp.laws import RightSides, SumLaw, independent_rows, linear_rows, set_up_law, unit_free_rows
+from sumgp.laws import Law, SumLaw, linear_rows, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw
-from sumgp.solvers import JointEvidence, Kronecker, build_features, condition_on_data
+from sumgp.solvers import JointEvidence, build_features, condition_on_data
 from sumgp.strategies.averaging import fit_candidates, mix
 from sumgp.strategies.linearized import LawEngine
-from sumgp.strategies.markov_fits import fit_time_series
-from sumgp.strategies.problem import FitProblem, Fitted, Strategy
+from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.weight_component import Component
 
 CLOSED = 3e-3  # rows that obey the law this well (in sds of the outputs) have noise that obeys it too
@@ -29,27 +28,23 @@ class Conditioned(Strategy):
     draws: int = 24
     joint: bool = False
 
-    def fit(self, problem: FitProblem) -> Fitted:
-        law = problem.law
-        assert law is not None
-        if not isinstance(law, SumLaw) or not law.is_linear:
-            raise ConstraintError(
-                "strategy: Conditioned() imposes linear laws only, and this law is nonlinear; use Linearized() or None"
-            )
+    def series_plan(self, problem: FitProblem) -> SeriesPlan:
+        return SeriesPlan(on_tasks=True) if self._is_separable(problem) else SeriesPlan(at_times=True, in_evidence=True)
+
+    def fit_rows(self, problem: FitProblem) -> Fitted:
+        law = _linear(problem.law)
+        return self._on_tasks(problem, law) if self._is_separable(problem) else self._on_joint(problem, law)
+
+    def _is_separable(self, problem: FitProblem) -> bool:
+        """True if the law can be imposed on the task covariance: F is constant, and the prior has one separable term."""
+        law = _linear(problem.law)
         single = all(candidate.is_separable for candidate in problem.candidates)
-        if problem.uses_markov:
-            on_tasks = law.has_constant_coefficients and not law.unknowns and single and not self.joint
-            return fit_time_series(problem, "tasks" if on_tasks else "joint")
-        if law.has_constant_coefficients and not law.unknowns and single and not self.joint:
-            return self._on_tasks(problem, law)
-        return self._on_joint(problem, law)
+        return law.has_constant_coefficients and not law.unknowns and single and not self.joint
 
     def _on_tasks(self, problem: FitProblem, law: SumLaw) -> Fitted:
         """Algorithm 3: constant F, S constant or varying, one separable term."""
-        F, noise, keep = independent_rows(law, problem.data, problem.scaling)
-        unit_F, size, shift = unit_free_rows(F, problem.scaling)
-        right_sides = RightSides(law, tuple(keep), shift, size)
-        task_law = TaskLaw(unit_F, noise / size, right_sides(problem.data.x))
+        rows = task_rows(law, problem.data, problem.scaling)
+        task_law = TaskLaw(rows.F, rows.noise, rows.right_sides(problem.data.x))
         rows_alike = problem.noise.known is None and problem.noise.row_factor is None
         closed = rows_alike and _is_closed(problem, task_law)
         problem = replace(problem, noise=replace(problem.noise, closed=closed))
@@ -57,18 +52,18 @@ class Conditioned(Strategy):
         fitted = fit_candidates(problem, priors)
 
         def build(prior: MultitaskPrior, theta: np.ndarray) -> Component:
-            features = build_features(prior, theta, problem.x, right_sides)
+            features = build_features(prior, theta, problem.x, rows.right_sides)
             posterior = condition_on_data(prior, theta, features, problem.x, problem.data.x, problem.y)
             return Component(posterior, theta, prior.noise.typical(theta[prior.noise_slice]), prior.n_outputs)
 
         components, weights, report = mix(problem, fitted, build, None, self.draws)
         report |= {"status": report["hyperparameter_status"], "law": "on the task covariance", "closed_data": closed}
-        report["dropped_rows"] = [law.labels[i] for i in range(law.n_rows) if i not in keep]
+        report["dropped_rows"] = list(rows.dropped)
         return Fitted(components, weights, None, report)
 
     def _on_joint(self, problem: FitProblem, law: SumLaw) -> Fitted:
         """Algorithm 2: F(x), several terms, unknown totals, laws on part of the inputs."""
-        if isinstance(problem.solver, Kronecker):
+        if problem.solver.separable:
             raise DataError(
                 "solver: Kronecker() cannot hold a law with varying coefficients, several kernel terms, unknown totals or "
                 "where=; use Dense() or leave solver=None"
@@ -97,3 +92,11 @@ def _is_closed(problem: FitProblem, law: TaskLaw) -> bool:
         return False
     filled = np.where(np.isnan(y), 0.0, y)[complete]
     return float(np.max(np.abs(filled @ law.F.T - law.totals[complete]))) < CLOSED
+
+
+def _linear(law: Law | None) -> SumLaw:
+    if not isinstance(law, SumLaw) or not law.is_linear:
+        raise ConstraintError(
+            "strategy: Conditioned() imposes linear laws only, and this law is nonlinear; use Linearized() or None"
+        )
+    return law

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -72,7 +73,8 @@ def reproduce(
             if not problem.comparable():
                 console.print(f"{problem.name}: {problem.source()}", markup=False, style="bold yellow")
         run_with_progress(tasks, file, jobs, dask, retry_failed, console)
-        lines = report(file, problems, out, jobs, tasks[0].uncertainty, figures, time.perf_counter() - start, first_seed)
+        settings = ReportSettings(figures, jobs, tasks[0].uncertainty, first_seed)
+        lines = report(file, problems, out, settings, time.perf_counter() - start)
     except SumGPError as error:
         console.print(f"error: {error}", markup=False, style="bold red")
         raise typer.Exit(2) from error
@@ -138,20 +140,11 @@ def run_with_progress(
         run(tasks, file, jobs, dask, show, retry_failed)
 
 
-def report(
-    file: RecordFile,
-    problems: Sequence[Problem],
-    out: Path,
-    jobs: int,
-    uncertainty: str,
-    figures: bool,
-    seconds: float,
-    seed: int,
-) -> list[str]:
+def report(file: RecordFile, problems: Sequence[Problem], out: Path, settings: ReportSettings, seconds: float) -> list[str]:
     """Write tables, figures and page of these experiments; the summary and the files in words."""
     by_name = {problem.name: problem for problem in problems}
     records = [record for record in file.read() if record.experiment in by_name]
-    facts = (("wall time of the last call, until the report", f"{seconds:.0f} s with {jobs} processes"),)
-    settings = ReportSettings(figures, jobs, uncertainty, seed, facts)
+    facts = (("wall time of the last call, until the report", f"{seconds:.0f} s with {settings.jobs} processes"),)
+    settings = replace(settings, facts=facts)
     written = write_report(records, by_name, all_methods(), out, settings)
     return [*written.lines, f"report: {out / 'report.html'}", f"tables: {out / 'tables.md'}"]
