@@ -181,8 +181,12 @@ def test_bounds_given_by_columns_and_inputs():
     table = pd.DataFrame(Y, columns=list("abc"))
     gp = ConstrainedGP(
         ["a + b + c = S", "all >= 0", "a <= capacity", "b <= 0.9 - t/5"],
-        inputs=["t"], outputs=list("abc"), constants={"capacity": "capacity", "S": "total"}, uncertainty="plug-in", restarts=0,
-    ).fit(frame, table)  # fmt: skip
+        inputs=["t"],
+        outputs=list("abc"),
+        constants={"capacity": "capacity", "S": "total"},
+        uncertainty="plug-in",
+        restarts=0,
+    ).fit(frame, table)
     new = pd.DataFrame({"t": T_NEW[:, 0], "capacity": 0.5 + 0.1 * T_NEW[:, 0], "total": 1.0})
     values = told(gp.posterior(new))
     assert np.all(values[:, :, 0] <= new["capacity"].to_numpy())

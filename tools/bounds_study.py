@@ -4,8 +4,8 @@
     python tools/bounds_study.py real FOLDER [--only NAME]
 
 Prints a table: error, CRPS and CPU time with bounds divided by those without, coverage of 95 % intervals, and how many
-means, interval ends and samples were outside. Bounds change predictions only, so that one fit serves both. FOLDER holds one folder
-with a CSV file for each of the real sets (electricity_mix, foraminifera, soil_texture, epidemic).
+means, interval ends and samples were outside. Bounds change predictions only, so that one fit serves both. FOLDER holds one
+folder with a CSV file for each of the real sets (electricity_mix, foraminifera, soil_texture, epidemic).
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def test_an_impossible_set_is_refused_and_the_conflict_named():
     both = bound(AllOf([LinearConstraint([1.0, 1.0, 1.0], 1.0), Bounds({"a": 0.7, "b": 0.6, "c": -5.0}, {"c": 9.0})]))
     check_bounds(both.bounds, both.law, X)
     both = bound(AllOf([LinearConstraint([1.0, 1.0, 1.0], 1.0), Bounds({"a": 0.7, "b": 0.6, "c": 0.0}, {"a": 9.0})]))
-    with pytest.raises(ConstraintError, match="no outputs meet 'a >= 0.7', 'b >= 0.6', 'c >= 0' and") as error:
+    with pytest.raises(ConstraintError, match=r"no outputs meet 'a >= 0\.7', 'b >= 0\.6', 'c >= 0' and") as error:
         check_bounds(both.bounds, both.law, X)
     assert "a <= 9" not in str(error.value)
     assert "1*a + 1*b + 1*c = 1" in str(error.value)

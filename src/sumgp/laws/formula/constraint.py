@@ -17,11 +17,10 @@ from sumgp.errors import ConstraintError, worded
 from sumgp.laws.bounds import ALL, BOUNDS_ALONE, no_law
 from sumgp.laws.constraint import Constraint
 from sumgp.laws.formula.bounds import for_all, linear_row
-from sumgp.laws.formula.explain import explain_law
+from sumgp.laws.formula.explain import constant_lines, explain_law
 from sumgp.laws.formula.syntax import parse_bounds, parse_equation, split_laws
 from sumgp.laws.formula.tree import (
     BUILT_IN,
-    UNKNOWN,
     Call,
     Constant,
     Equation,
@@ -309,21 +308,11 @@ class FormulaConstraint(Constraint):
             explanation = "kind: known once the outputs are named"
         bounds = {bound.text for bound in self._bounds}
         lines = [f"{'bound' if law in bounds else 'law'}: {law}" for law in self.laws]
-        return "\n".join([*lines, *self._constant_lines(), explanation])
+        return "\n".join([*lines, *constant_lines(self.constants), explanation])
 
     def __repr__(self) -> str:
         formula = self.texts[0] if len(self.texts) == 1 else list(self.texts)
         return f"FormulaConstraint({formula!r}, constants={self.constants!r})"
-
-    def _constant_lines(self) -> list[str]:
-        def phrase(value: Constant) -> str:
-            if callable(value):
-                return "a function of the inputs"
-            if isinstance(value, float):
-                return f"{value:g}"
-            return "unknown, to be estimated" if value == UNKNOWN else f"the data column {value!r}"
-
-        return [f"constant {name}: {phrase(value)}" for name, value in self.constants.items()]
 
 
 def _law_of(equations: Sequence[Equation], names: Names) -> Law:
