@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, Matern
 
 import sumgp
 from sumgp.hyperparameters import GridPoint
@@ -149,3 +149,25 @@ def test_left_out_values_of_a_component_hold_each_measured_entry() -> None:
     values = own_left_out(component, table, blocks_of(x))
     assert np.all(np.isfinite(values.log_density))
     assert values.residual[:, 0] == pytest.approx(values.residual[:, 1])
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_derivatives_of_an_output_of_its_own_by_differences(order: int) -> None:
+    output = one_output()[2]
+    at, step = np.array([[0.31], [0.77]]), 1e-3
+    slope = output.differentiated((order,))
+    assert slope is not None
+    around = np.concatenate([at + k * step for k in (-1, 0, 1)])
+    weights = {1: np.array([-0.5, 0.0, 0.5]) / step, 2: np.array([1.0, -2.0, 1.0]) / step**2}[order]
+    stencil = np.kron(weights, np.eye(2))
+    mean, variance = slope.moments(at)
+    np.testing.assert_allclose(mean, stencil @ output.moments(around)[0], rtol=1e-3, atol=1e-3 * np.abs(mean).max())
+    covariance = stencil @ output.covariance(around) @ stencil.T
+    np.testing.assert_allclose(slope.covariance(at), covariance, rtol=2e-2, atol=2e-2 * np.abs(covariance).max())
+    np.testing.assert_allclose(variance, np.diagonal(slope.covariance(at)), rtol=1e-8)
+
+
+def test_rough_kernels_have_no_derivative() -> None:
+    x, y, _ = one_output()
+    rough = output_posterior(x, y, [GridPoint(Matern(0.3, nu=0.5), 1.0, 1.0, 0.1)])
+    assert rough.differentiated((1,)) is None

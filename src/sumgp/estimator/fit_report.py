@@ -12,6 +12,7 @@ from sumgp.notebook import facts_table, listed
 
 # Details that are shown where a fit has them.
 SHOWN = (
+    "solver",
     "dates",
     "effective_sample_size",
     "taper",

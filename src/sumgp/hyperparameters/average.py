@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from sumgp.hyperparameters.optimise import REFUSED, MapEstimate, Objective, Proposal
+from sumgp.numerics import bisected
 
 CAP = 1.5  # no weight exceeds CAP / sqrt(number of draws)
 MIN_EFFECTIVE = 12.0  # weights are tempered until the effective sample size reaches this
@@ -48,14 +50,10 @@ def flattened(log_weights: np.ndarray, least: float) -> tuple[np.ndarray, float]
     Where fewer than twice as many have any weight, half of those have to do.
     """
     needed = min(least, 0.5 * float(np.isfinite(log_weights).sum()))
-    low, high = 0.0, 1.0
-    if effective(_normalised(log_weights, 1.0)) >= needed:
-        low = 1.0
-    else:
-        for _ in range(30):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if effective(_normalised(log_weights, middle)) >= needed else (low, middle)
-    return _normalised(log_weights, low), low
+    power = 1.0
+    if not effective(_normalised(log_weights, 1.0)) >= needed:
+        power, _ = bisected(lambda power: not effective(_normalised(log_weights, power)) >= needed, 0.0, 1.0, 30)
+    return _normalised(log_weights, power), power
 
 
 def effective(weights: np.ndarray) -> float:
@@ -266,9 +264,16 @@ def integrate(
     return Integration(draws, effective(weights), temperature, shares)
 
 
-def _learnt(
-    pool: Pool, score: LogScore, count: int, picks: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+class _Picks(NamedTuple):
+    """Positions used and their scores, and how often all draws were picked and were to be expected."""
+
+    used: np.ndarray
+    scores: np.ndarray
+    counts: np.ndarray
+    expected: np.ndarray
+
+
+def _learnt(pool: Pool, score: LogScore, count: int, picks: np.random.Generator) -> _Picks:
     """Picks in several rounds: positions used and their scores, and how often all draws were picked and to be expected."""
     first = max(FEWEST_SCORED, round(FIRST * 2 * count))
     known: dict[int, float] = {}
@@ -283,7 +288,7 @@ def _learnt(
         _score(pool, more, known, score)
         counts, expected = counts + more, expected + more_expected
     used = np.flatnonzero(counts)
-    return used, np.array([known[int(i)] for i in used]), counts, expected
+    return _Picks(used, np.array([known[int(i)] for i in used]), counts, expected)
 
 
 def _score(pool: Pool, counts: np.ndarray, known: dict[int, float], score: LogScore) -> None:

@@ -49,8 +49,13 @@ class UnitFreeLaw:
 
     @cached_property
     def n_columns(self) -> int:
-        """Outputs, unknowns and soft errors."""
+        """C: outputs, then unknown constants, then soft errors."""
         return self.law.n_columns + len(self.soft_rows)
+
+    @property
+    def constants(self) -> slice:
+        """Columns of the unknown constants, one value for all points."""
+        return self.law.unknown_columns
 
     @property
     def is_linear(self) -> bool:

@@ -160,13 +160,13 @@ def choose_guide(problem: FitProblem, alone: Candidates) -> tuple[Component, str
 
     Where an output is hardly measured, its mean runs back to its average and may stay on one branch all the time. If the
     law turns within reach of the posterior at many points, the posterior given the law is asked instead; and if following
-    the law from known points outwards finds a branch that fits better, one with hyperparameters that have heard of it.
+    the law from known points outwards finds a branch that fits better, one whose hyperparameters are conditioned on it.
     """
     assert problem.law is not None
     prior, theta = alone.priors[0], alone.maxima[0].theta
-    engine = LawEngine(problem, set_up_law(problem.law, problem.data, problem.scaling, law_spacing(problem, prior, theta)))
+    setup = set_up_law(problem.law, problem.data, problem.scaling, law_spacing(problem, prior, theta))
+    engine = LawEngine.calibrated(problem, setup, prior, theta)
     if not len(engine.setup.law.soft_rows):
-        engine.calibrate(engine.state(prior, theta))
         for candidate, maximum in zip(alone.priors, alone.maxima, strict=True):
             engine.look_for_branches(candidate, maximum.theta)
     if not engine.branches:

@@ -258,7 +258,7 @@ def point_marginals(fitted: Fitted, n_outputs: int, inputs: np.ndarray, x: np.nd
     centre = likelier_mean(mean, variance, weights) if bends_law else np.einsum("k,knc->nc", weights, mean)
     if fitted.law is not None:
         # Constants are one value for all points: the mixture's own mean of them.
-        unknown = slice(T, T + len(fitted.law.law.unknowns))
+        unknown = fitted.law.constants
         centre[:, unknown] = np.einsum("k,knc->nc", weights, mean[:, :, unknown])
     offset = mean - centre
     covariance = np.einsum("k,kncd->ncd", weights, np.stack([p.covariance for p in parts]))

@@ -7,6 +7,7 @@ from sumgp.priors.candidates import (
     canonical_order,
     default_candidates,
     given_candidate,
+    map_candidates,
     nullspace_basis,
     nullspace_task,
     quasi_periodic,
@@ -14,6 +15,7 @@ from sumgp.priors.candidates import (
     rougher_candidates,
     shown_period,
 )
+from sumgp.priors.derivatives import KernelDerivatives, check_smooth, derivative_gram, smoothness
 from sumgp.priors.kernels import HyperPrior, KernelOnPoints, hyper_priors, leaves, lengthscale_mask, local_lengthscales
 from sumgp.priors.multitask import (
     SMALLEST,
@@ -33,6 +35,7 @@ __all__ = [
     "FullTask",
     "HyperPrior",
     "Hyperparameters",
+    "KernelDerivatives",
     "KernelOnPoints",
     "LowRankTask",
     "MultitaskPrior",
@@ -44,12 +47,15 @@ __all__ = [
     "TaskCovariance",
     "TaskLaw",
     "canonical_order",
+    "check_smooth",
     "default_candidates",
+    "derivative_gram",
     "given_candidate",
     "hyper_priors",
     "leaves",
     "lengthscale_mask",
     "local_lengthscales",
+    "map_candidates",
     "nullspace_basis",
     "nullspace_task",
     "quasi_periodic",
@@ -58,4 +64,5 @@ __all__ = [
     "reordered",
     "rougher_candidates",
     "shown_period",
+    "smoothness",
 ]

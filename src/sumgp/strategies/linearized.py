@@ -52,9 +52,7 @@ class LawEngine:
     problem: FitProblem
     setup: LawSetup
     exact: bool = False  # a linear law, solved in one step
-    law_sd: np.ndarray = field(
-        default_factory=lambda: np.zeros(0)
-    )  # (n R,) in the evidence, the same for all hyperparameters
+    law_sd: np.ndarray | None = None  # (n R,) in the evidence, the same for all hyperparameters
     branches: list[np.ndarray] = field(default_factory=list)  # (n, C) each: further starts at the law's points
     _highest: tuple[float, np.ndarray] | None = None  # log evidence so far, and the law's values there
     _solved: dict[tuple[int, bytes], tuple[LawState, np.ndarray]] = field(default_factory=dict)
@@ -65,13 +63,15 @@ class LawEngine:
         mean, root, _ = posterior.carried(self.setup.x, self.setup.x_law)
         return LawState(posterior, mean, root)
 
-    def calibrate(self, state: LawState) -> None:
-        """Fix the law's sd in the evidence from a reference posterior: its own rms size, row by row."""
-        J = self.setup.law.jacobian(state.mean, self.setup.x_law)
+    @classmethod
+    def calibrated(cls, problem: FitProblem, setup: LawSetup, prior: MultitaskPrior, theta: np.ndarray) -> LawEngine:
+        """With the law's sd in the evidence from its rms size, row by row, in the posterior for reference theta."""
+        state = cls(problem, setup).state(prior, theta)
+        J = setup.law.jacobian(state.mean, setup.x_law)
         n = len(J)
         size = np.sqrt(np.mean(np.sum(np.einsum("nrc,ncw->nrw", J, state.root) ** 2, axis=2), axis=0))
         share = EVIDENCE_SHARE * np.sqrt(n / EVIDENCE_POINTS)
-        self.law_sd = np.tile(np.maximum(share * size, 1e-12), n)
+        return cls(problem, setup, law_sd=np.tile(np.maximum(share * size, 1e-12), n))
 
     def turns(self, state: LawState) -> bool:
         """True if at many points the law's slope changes its sign within two standard deviations of an output.
@@ -94,6 +94,7 @@ class LawEngine:
         Such a branch is a further start for all hyperparameters.
         """
         setup, state = self.setup, self.state(prior, theta)
+        assert self.law_sd is not None
         if setup.law.is_linear or state.mean.size > MOST_FOLLOWED or not self.turns(state):
             return False
         P = state.covariance(None, setup.x)
@@ -110,6 +111,7 @@ class LawEngine:
 
     def log_evidence(self, prior: MultitaskPrior, theta: np.ndarray) -> float:
         """Log evidence of the law at its points, given the data."""
+        assert self.law_sd is not None
         state = self.state(prior, theta)
         given = (self.setup.law, self.setup.x_law, state.mean, state.covariance(None, self.setup.x), self.law_sd)
         value, f = law_evidence(*given, [None, *self.branches])
@@ -202,21 +204,22 @@ class Linearized(Strategy):
         return SeriesPlan(at_times=True)
 
     def fit_rows(self, problem: FitProblem) -> Fitted:
-        assert problem.law is not None
+        if problem.law is None:
+            return _all_eliminated(problem, self.draws)
         spaced = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
         priors = problem.priors("identity", unknown=spaced.unknown, soft=spaced.law.soft_variances)
         fitted = fit_candidates(problem, priors).supported
         best = fitted.best
         spacing = law_spacing(problem, fitted.priors[best], fitted.maxima[best].theta)
         setup = set_up_law(problem.law, problem.data, problem.scaling, spacing)
-        engine = LawEngine(problem, setup)
-        engine.calibrate(engine.state(fitted.priors[best], fitted.maxima[best].theta))
+        engine = LawEngine.calibrated(problem, setup, fitted.priors[best], fitted.maxima[best].theta)
         found = [engine.look_for_branches(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
 
         score = _remembered(engine)
         tapers = self._tapers(engine, fitted, score)
         # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours.
-        weigh = None if tapers.heaviest == 0.0 else score
+        # Under a prior that obeys a differential law the data alone say enough about them.
+        weigh = None if tapers.heaviest == 0.0 or problem.split is not None else score
         # How much weight each branch has depends on many hyperparameters.
         many = any(found) and problem.uncertainty == "integrated"
         draws = self.draws * (DRAWS_FOR_BRANCHES if many else 1)
@@ -234,6 +237,9 @@ class Linearized(Strategy):
 
     def _tapers(self, engine: LawEngine, fitted: Candidates, score: Score) -> TaperWeights:
         """Those asked for, or all of them, weighed at the best candidate's maximum."""
+        if engine.problem.split is not None:
+            # A taper would take from the covariance between points what makes one output the derivative of another.
+            return TaperWeights((None,), (1.0,))
         if not isinstance(self.taper, str):
             return TaperWeights((self.taper,), (1.0,))
         best = int(np.argmax(approximate_evidence(fitted, score)))
@@ -266,6 +272,15 @@ class Linearized(Strategy):
         }
         both = np.concatenate([(1.0 - share) * weights, share * added.weights])
         return Mixed(components + added.components, both, report)
+
+
+def _all_eliminated(problem: FitProblem, draws: int) -> Fitted:
+    """The posterior of a prior that obeys the whole law: nothing is left to impose."""
+    fitted = fit_candidates(problem, problem.priors("identity"))
+    components, weights, report = mix(
+        problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, draws
+    )
+    return Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report})
 
 
 def _remembered(engine: LawEngine) -> Score:

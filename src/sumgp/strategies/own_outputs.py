@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 
-from sumgp.hyperparameters import Family, GridPoint, own_grid, row_spacing
+from sumgp.hyperparameters import Family, own_grid, row_spacing
 from sumgp.laws import UnitFreeLaw, project
-from sumgp.numerics import cholesky, cholesky_inverse, solve_cholesky, solve_lower
-from sumgp.priors import MultitaskPrior, hyper_priors, local_lengthscales, quasi_periodic, shown_period
+from sumgp.priors import hyper_priors, quasi_periodic, shown_period
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.joint_gaussian import JointGaussian
+from sumgp.strategies.output_posterior import OutputPosterior, output_posterior
 from sumgp.strategies.problem import FitProblem, PosteriorComponent
 from sumgp.strategies.weight_component import (
     LocalPosterior,
@@ -25,8 +25,6 @@ from sumgp.strategies.weight_component import (
     projected_draws,
 )
 
-MEAN_VARIANCE = MultitaskPrior.mean_variance
-JITTER = 1e-10  # of the prior variance, on the diagonal
 STEP = 0.35  # between logarithms of lengthscales; a maximum is about twice as wide
 LONGEST = 1.4  # logarithm of the longest lengthscale over half the range
 NEIGHBOUR = 0.5  # shortest lengthscale in distances between rows
@@ -41,91 +39,6 @@ LEAST_EIGENVALUE = 1e-3  # of the correlation matrix
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 Way = Sequence[np.ndarray] | None  # blocks of rows that are left out in turn; None = each row on its own
-
-
-@dataclass(frozen=True)
-class OutputPosterior:
-    """One output given its own data, unit-free: G kernels s^2 (K + m 1 1^T) with weights, each conditioned on n values."""
-
-    x: np.ndarray  # (n, D)
-    kernels: tuple[Kernel, ...]
-    weights: np.ndarray  # (G,)
-    sizes: np.ndarray  # (G,) s^2
-    ratios: np.ndarray  # (G,) noise sd over s
-    factors: np.ndarray  # (G, n, n) of K + m 1 1^T + r^2 I
-    alphas: np.ndarray  # (G, n) its inverse times the data
-
-    @property
-    def noise(self) -> float:
-        """Mean noise variance."""
-        return float(self.weights @ (self.sizes * self.ratios**2))
-
-    @property
-    def log_lengthscales(self) -> np.ndarray:
-        """(G,) of the kernels, the shorter of several."""
-        return np.array([np.min(np.log(local_lengthscales(kernel, kernel.theta))) for kernel in self.kernels])
-
-    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance (n,) of the average over kernels."""
-        means, variances = [], []
-        for kernel, size, factor, alpha in zip(self.kernels, self.sizes, self.factors, self.alphas, strict=True):
-            cross = kernel(x, self.x) + MEAN_VARIANCE
-            means.append(cross @ alpha)
-            drop = np.sum(solve_lower(factor, cross.T) ** 2, axis=0)
-            prior = kernel.diag(x) + MEAN_VARIANCE
-            variances.append(size * np.maximum(prior - drop, JITTER * prior))
-        mean = self.weights @ np.array(means)
-        return mean, self.weights @ (np.array(variances) + (np.array(means) - mean) ** 2)
-
-    def covariance(self, x: np.ndarray) -> np.ndarray:
-        """(n, n) between points, of the average over kernels."""
-        total = np.zeros((len(x), len(x)))
-        means = []
-        for weight, kernel, size, factor, alpha in zip(
-            self.weights, self.kernels, self.sizes, self.factors, self.alphas, strict=True
-        ):
-            cross = kernel(x, self.x) + MEAN_VARIANCE
-            means.append(cross @ alpha)
-            explained = solve_lower(factor, cross.T)
-            total += weight * size * (kernel(x) + MEAN_VARIANCE - explained.T @ explained)
-        away = np.array(means) - self.weights @ np.array(means)
-        return total + (away.T * self.weights) @ away
-
-    def left_out(self, blocks: list[np.ndarray] | None) -> tuple[np.ndarray, np.ndarray]:
-        """Residual and variance (n,) of each value given all values outside its block; None = each on its own.
-
-        With Q = (K + m 1 1^T + r^2 I)^-1 and a = Q y a block left out has residual Q_bb^-1 a_b and covariance s^2 Q_bb^-1.
-        """
-        residuals, variances = np.zeros(self.alphas.shape), np.zeros(self.alphas.shape)
-        for g, (factor, alpha, size) in enumerate(zip(self.factors, self.alphas, self.sizes, strict=True)):
-            Q = cholesky_inverse(factor)
-            if blocks is None:
-                residuals[g], variances[g] = alpha / np.diagonal(Q), size / np.diagonal(Q)
-                continue
-            for block in blocks:
-                inverse = np.linalg.inv(Q[np.ix_(block, block)])
-                residuals[g, block], variances[g, block] = inverse @ alpha[block], size * np.diagonal(inverse)
-        mean = self.weights @ residuals
-        return mean, self.weights @ (variances + (residuals - mean) ** 2)
-
-
-def output_posterior(x: np.ndarray, y: np.ndarray, points: list[GridPoint]) -> OutputPosterior:
-    """Condition each kernel on one output y (n,) at x (n, D)."""
-    factors, alphas = [], []
-    for point in points:
-        covariance = point.kernel(x) + MEAN_VARIANCE
-        covariance[np.diag_indices(len(x))] += point.ratio**2 + JITTER
-        factors.append(cholesky(covariance, "output alone"))
-        alphas.append(solve_cholesky(factors[-1], y))
-    return OutputPosterior(
-        x,
-        tuple(p.kernel for p in points),
-        np.array([p.weight for p in points]),
-        np.array([p.size for p in points]),
-        np.array([p.ratio for p in points]),
-        np.stack(factors),
-        np.stack(alphas),
-    )
 
 
 @dataclass(frozen=True)
@@ -210,6 +123,12 @@ class OwnComponent(PosteriorComponent):
         metric = self.unprojected(x, x_law).metric
         assert metric is not None
         return projected_draws(self.law, draws, metric, x_law)
+
+    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> OwnComponent | None:
+        """The derivatives of all outputs; single points are not moved onto the law."""
+        outputs = tuple(output.differentiated(order) for output in self.outputs)
+        known = tuple(output for output in outputs if output is not None)
+        return replace(self, outputs=known, law=None) if len(known) == len(outputs) else None
 
     def widened(self, factor: float) -> OwnComponent:
         """The same means with all standard deviations ``factor`` times as large."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from sumgp.strategies.weight_component import Component, plain_component
 @dataclass(frozen=True)
 class Unconstrained(Strategy):
     """Ignore the law: multitask regression on the outputs as measured."""
+
+    imposes_law: ClassVar[bool] = False
 
     draws: int = 24
 

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -217,9 +218,17 @@ def beside_exact_sites(
     return finished(posterior, log_density + result.evidence, result.status, result.n_steps, result.engine)
 
 
+class _GivenOthers(NamedTuple):
+    """Mean and covariance of some tasks given the sites of all others, and the log density of those."""
+
+    mean: np.ndarray
+    cov: np.ndarray
+    log_density: float
+
+
 def _given_others(
     m: np.ndarray, K: np.ndarray, targets: np.ndarray, precisions: np.ndarray, rest: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
+) -> _GivenOthers:
     """Mean and covariance of u[rest] given the sites of all others, and the log density of those sites' targets."""
     others = np.delete(np.arange(len(m)), rest)
     root, residual = np.sqrt(precisions[others]), (targets - m)[others]
@@ -228,7 +237,7 @@ def _given_others(
     solved = solve_lower(factor, right)
     half, white = solved[:, :-1], solved[:, -1]
     log_density = np.sum(np.log(root / np.diagonal(factor))) - 0.5 * (white @ white + len(root) * LOG_TWO_PI)
-    return m[rest] + half.T @ white, K[np.ix_(rest, rest)] - half.T @ half, float(log_density)
+    return _GivenOthers(m[rest] + half.T @ white, K[np.ix_(rest, rest)] - half.T @ half, float(log_density))
 
 
 def exact_noise_gradient(likelihood: Likelihood, posterior: SitePosterior, log_noise: np.ndarray) -> np.ndarray:

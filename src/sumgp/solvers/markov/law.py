@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -175,7 +176,15 @@ def _without_law(prior: MarkovPrior, series: TimeSeries) -> tuple[_Free, _Point]
     return free, _point(solved)
 
 
-def _descend(search: _Search, point: _Point, sd: np.ndarray, limit: float, allowed: int) -> tuple[_Point, int, Status]:
+class _Descent(NamedTuple):
+    """The last point of a level, its steps, and how it ended."""
+
+    point: _Point
+    steps: int
+    status: Status
+
+
+def _descend(search: _Search, point: _Point, sd: np.ndarray, limit: float, allowed: int) -> _Descent:
     """Steps at one law variance until one is below ``limit`` sds: the last point, the number of steps and the status.
 
     Near the end the merit is round-off of very large numbers; there a step is taken if it is at most half the last, and
@@ -187,12 +196,12 @@ def _descend(search: _Search, point: _Point, sd: np.ndarray, limit: float, allow
         change = _change(iterate, aim, sd)
         moved = aim if change <= 0.5 * before else _line_search(search, iterate, aim)
         if moved is None:
-            return iterate.point, step, Status.CONVERGED if change <= max(limit, SETTLED) else Status.STALLED
+            return _Descent(iterate.point, step, Status.CONVERGED if change <= max(limit, SETTLED) else Status.STALLED)
         before = _change(iterate, moved, sd)
         iterate = moved
         if before <= limit:
-            return iterate.point, step, Status.CONVERGED
-    return iterate.point, allowed, Status.STEP_LIMIT
+            return _Descent(iterate.point, step, Status.CONVERGED)
+    return _Descent(iterate.point, allowed, Status.STEP_LIMIT)
 
 
 def _change(first: _Iterate, second: _Iterate, sd: np.ndarray) -> float:
