@@ -5,6 +5,7 @@ from sumgp.numerics.linear_algebra import (
     SchurConditioning,
     SymmetricExponential,
     add_square,
+    available_bytes,
     backtrack,
     bisected,
     check_memory,

@@ -284,6 +284,8 @@ def check_memory(n_points: int, n_outputs: int, n_measured: int, n_inputs: int, 
         ways = "use solver=Markov() with a Matern kernel (memory grows with the rows only), or "
     elif not kronecker and kronecker_bytes(n_points, n_outputs, n_measured) <= free:
         ways = "use solver=Kronecker() (one kernel term, linear laws with constant coefficients), or "
+    else:
+        ways = "use solver=Vecchia() (memory grows with the rows only), or "
     most = int(n_points * np.sqrt(free / needed))
     raise DataError(
         f"memory: a {'Kronecker' if kronecker else 'dense'} fit of {n_points} rows with {n_measured} measured values needs "
