@@ -183,3 +183,23 @@ def test_a_total_that_varies_leaves_the_other_rows_plain():
     assert split.eliminated == (0,)
     assert split.rest is not None
     assert split.rest.residual(np.array([[1.0, 2.0]]), np.array([[0.0]])) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("law", ["d(z, t) = v", ["d(z, t) = v", "z**2/2 + v**2/2 = E"]], ids=["motion", "and energy"])
+def test_a_law_that_the_data_contradict_is_named(law):
+    """A velocity per minute, not per second: the fit must not look like any other."""
+    t, y = oscillator(0.05)
+    constants = {"E": 0.5} if isinstance(law, list) else None
+    right = motion(law, constants=constants).fit(t, y)
+    assert right.fit_report_.status == "converged"
+    with pytest.warns(sumgp.SumGPWarning, match="contradict the law with derivatives"):
+        wrong = motion("d(z, t) = v/60").fit(t, y)
+    assert "contradict" in wrong.fit_report_.status
+
+
+def test_no_independent_outputs_are_averaged_in():
+    """An average over hyperparameters keeps the derivative relation: outputs of their own kernels would break it."""
+    t, y = oscillator(0.1)
+    both = motion(["d(z, t) = v", "z**2/2 + v**2/2 = E"], constants={"E": 0.5}, uncertainty="integrated").fit(t, y)
+    assert np.abs(both.posterior(NEW[1:-1]).residual()[:, 0]).max() < 1e-3
+    assert "kinds" not in both.fit_report_.details

@@ -14,6 +14,7 @@ from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, 
 from sumgp.priors import MultitaskPrior, local_lengthscales
 from sumgp.solvers import WeightPosterior
 from sumgp.strategies.averaging import Build, Candidates, Mixed, Score, approximate_evidence, fit_candidates, mix
+from sumgp.strategies.disagreement import disagreement
 from sumgp.strategies.left_out import TaperWeights, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import stacked
@@ -233,6 +234,8 @@ class Linearized(Strategy):
                 SumGPWarning,
                 stacklevel=2,
             )
+        if problem.split is not None:
+            report["status"] = disagreement(problem, fitted.priors[best], fitted.maxima[best].theta) or report["status"]
         return stacked(problem, Fitted(components, weights, setup.law, report), setup.law)
 
     def _tapers(self, engine: LawEngine, fitted: Candidates, score: Score) -> TaperWeights:
@@ -280,7 +283,9 @@ def _all_eliminated(problem: FitProblem, draws: int) -> Fitted:
     components, weights, report = mix(
         problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, draws
     )
-    return Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report})
+    best = fitted.best
+    contradiction = disagreement(problem, fitted.priors[best], fitted.maxima[best].theta)
+    return Fitted(components, weights, None, {"status": contradiction or report["hyperparameter_status"], **report})
 
 
 def _remembered(engine: LawEngine) -> Score:

@@ -139,7 +139,8 @@ def _one_output_at_a_time(y: np.ndarray, known: Known, noise: RowNoise, blocks: 
 def stacked(problem: FitProblem, fitted: Fitted, law: UnitFreeLaw | None, F: np.ndarray | None = None) -> Fitted:
     """The fit with independent outputs beside it; ``F`` (R, T): noise of closed data obeys it."""
     integrated = problem.own_kernels and problem.uncertainty == "integrated"
-    if not integrated or (law is not None and law.n_columns != problem.n_outputs):
+    # Independent outputs would not be derivatives of each other.
+    if not integrated or problem.split is not None or (law is not None and law.n_columns != problem.n_outputs):
         return fitted
     measured = ~np.isnan(problem.y)
     # What the law says of one output from the others of its row is not in the closed form.
