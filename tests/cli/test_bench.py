@@ -117,4 +117,5 @@ def test_the_full_command_measures_every_item() -> None:
         "Kronecker",
         "time series",
         "many fits",
+        "maps",
     ]

@@ -216,6 +216,7 @@ def test_outputs_in_other_units() -> None:
 REFUSED = {
     "unknown constant": ({"constraint": "a + b + c = E", "constants": {"E": "unknown"}}, "solver=Dense"),
     "soft law": ({"constraint": LinearConstraint([[1.0, 1.0, 1.0]], 1.0, noise=0.1)}, "solver=Dense"),
+    "derivatives": ({"constraint": "d(a, x1) + a*b*c = 0", "inputs": ["x1", "x2"]}, "Dense"),
     "several terms": ({"kernel": [RBF(1.0), Matern(1.0)]}, "Dense"),
     "other kernel": ({"kernel": ExpSineSquared()}, "Dense"),
     "transformed": ({"constraint": "a**2 + b**2 + c**2 = 1", "strategy": Transformed()}, "Linearized"),

@@ -42,10 +42,6 @@ class VecchiaComponent(PosteriorComponent):
     n_outputs: int
     offset: LinearOffset | None = None
     law: UnitFreeLaw | None = None
-
-    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> None:
-        """None: neighbours change from point to point, so that predictions have jumps."""
-
     widening: float = 1.0
 
     @property
@@ -56,6 +52,9 @@ class VecchiaComponent(PosteriorComponent):
     def widened(self, factor: float) -> VecchiaComponent:
         """The same means with all standard deviations ``factor`` times as large."""
         return replace(self, widening=factor * self.widening)
+
+    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> None:
+        """None: neighbours change from point to point, so that predictions have jumps."""
 
     @staticmethod
     def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
