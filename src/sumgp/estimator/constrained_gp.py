@@ -21,6 +21,7 @@ from sumgp.data import (
     read_columns,
     read_inputs,
     read_outputs,
+    with_extra_columns,
 )
 from sumgp.errors import ConstraintError, DataError, Status, worded
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared
@@ -43,7 +44,6 @@ from sumgp.estimator.preparation import (
     read_fit_tables,
     warn_of_settings_without_effect,
     warn_of_unused_constants,
-    with_extra_columns,
     with_named_choices,
 )
 from sumgp.estimator.soundness import checked_status, looked_at, warn_if_contradicted, warn_if_repeats_contradict
