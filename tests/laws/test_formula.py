@@ -10,7 +10,7 @@ from laws.formula_corpus import CONSTANTS, INPUTS, OUTPUTS, RIGHT, WRONG, Right,
 
 from sumgp.errors import ConstraintError
 from sumgp.laws import FormulaConstraint, FunctionLaw, Law, SumLaw, Unknown, explain_law, parse_constraint
-from sumgp.laws.law import numerical_jacobian
+from sumgp.laws.function_law import numerical_jacobian
 
 
 def bound(text: str) -> Law:

@@ -22,7 +22,7 @@ from sumgp.laws import (
     Unknown,
     combine,
 )
-from sumgp.laws.law import numerical_jacobian
+from sumgp.laws.function_law import numerical_jacobian
 from sumgp.transforms import Exp, Log, Sin, Square
 
 OUTPUTS = ("a", "b", "c")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sumgp.laws.law import numerical_jacobian
+from sumgp.laws.function_law import numerical_jacobian
 from sumgp_studies.experiments import Cell, all_problems
 from sumgp_studies.experiments.damped_oscillator import DampedOscillator
 from sumgp_studies.experiments.published import published_scores

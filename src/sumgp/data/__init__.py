@@ -14,4 +14,5 @@ from sumgp.data.table import (
     read_columns,
     read_inputs,
     read_outputs,
+    with_extra_columns,
 )

@@ -333,3 +333,13 @@ def output_groups(groups: Sequence[Sequence[str | int]] | None, names: Sequence[
         result.append(tuple(members))
     result += [(i,) for i in range(len(names)) if i not in seen]
     return tuple(result)
+
+
+def with_extra_columns(X: Any, data: Data) -> np.ndarray:
+    """Inputs and the columns that the law needs besides, from an array that has them in this order."""
+    values = np.asarray(X, dtype=float)
+    wanted = [*data.input_names, *data.extra_columns]
+    if values.ndim != 2 or values.shape[1] != len(wanted):
+        remedy = f"the law needs {list(data.extra_columns)} at prediction too; add it to X"
+        raise DataError(worded("X", f"the columns {wanted}", f"shape {values.shape}", remedy))
+    return read_inputs(values, wanted)[0]

@@ -21,6 +21,7 @@ from sumgp.data import (
     read_columns,
     read_inputs,
     read_outputs,
+    with_extra_columns,
 )
 from sumgp.errors import ConstraintError, DataError, Status, worded
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared
@@ -43,7 +44,6 @@ from sumgp.estimator.preparation import (
     read_fit_tables,
     warn_of_settings_without_effect,
     warn_of_unused_constants,
-    with_extra_columns,
     with_named_choices,
 )
 from sumgp.estimator.soundness import checked_status, looked_at, warn_if_contradicted, warn_if_repeats_contradict
@@ -52,6 +52,7 @@ from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Bounding, Posterior
 from sumgp.priors import map_candidates, read_noise, read_weights, rougher_candidates
+from sumgp.solvers import Solver
 from sumgp.strategies import Asked, FitProblem, Fitted, Strategy, Unconstrained, choose_map_solver, typical_range
 
 
@@ -189,37 +190,26 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         law, bounds = bound_law(constraint, output_names, input_names, extra)
         data = Data(x, y, input_names, output_names, extra)
         groups = output_groups(chosen_groups(self.groups, constraint, output_names, input_names), output_names)
-        stationary = self.kernel is None or all_stationary(self.kernel)
         ordered = data.at(data.order)
-        scaling = choose_scaling(ordered, groups, unit_inputs=self.kernel is None)
-        if not stationary:
-            scaling = Scaling(np.zeros_like(scaling.x_shift), scaling.x_scale, scaling.y_shift, scaling.y_scale)
+        scaling = self._scaling(ordered, groups)
         split = eliminated(law, self.strategy)
         imposed = law if split is None else split.rest
         scaling = complete_scaling(law, ordered, scaling) if split is None else split.completed(ordered, scaling)
-        if split is None:
-            n_measured = int(data.measured.sum())
-            solver, kernel = choose_solver(self.solver, self.kernel, self.strategy, data.n_inputs, n_measured)
-            solver = choose_map_solver(Asked(solver, kernel, self.strategy, self.noise, self.rank), data, law)
-        else:
-            solver, kernel = dense_solver(self.solver), self.kernel
-        if solver.on_series or solver.on_blocks:
-            warn_of_settings_without_effect(solver, self.strategy, self.restarts)
+        solver, kernel = self._solver(data, law) if split is None else (dense_solver(self.solver), self.kernel)
         half_range = typical_range(scaling.inputs(x), solver.on_series)
+        noise = read_noise(self.noise, scaling.y_scale, groups, n_given).weighted(weights)
+        period = period_of(self.strategy, ordered, scaling)
+        candidates = chosen_candidates(kernel, half_range, y.shape[1], self.strategy, imposed, period)
+        if solver.on_blocks and kernel is None:
+            candidates = map_candidates(half_range)
         problem = FitProblem(
             data=data,
             scaling=scaling,
             law=imposed,
             split=split,
-            candidates=map_candidates(half_range)
-            if solver.on_blocks and kernel is None
-            else chosen_candidates(
-                kernel, half_range, y.shape[1], self.strategy, imposed, period_of(self.strategy, ordered, scaling)
-            ),
+            candidates=candidates,
             rank=checked_rank(self.rank, y.shape[1]),
-            noise=read_noise(self.noise, scaling.y_scale, groups, n_given)
-            .weighted(weights)
-            .reaching(noise_reach(data, scaling, groups)),
+            noise=noise.reaching(noise_reach(data, scaling, groups)),
             uncertainty=self.uncertainty,
             restarts=int(self.restarts),
             random_state=0 if self.random_state is None else int(self.random_state),
@@ -230,6 +220,22 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             own_kernels=self.kernel is None and self.rank is None,
         )
         return problem, law
+
+    def _scaling(self, ordered: Data, groups: Sequence[Sequence[int]]) -> Scaling:
+        """Sizes of inputs and outputs; kernels that know where zero is get inputs that are not shifted."""
+        scaling = choose_scaling(ordered, groups, unit_inputs=self.kernel is None)
+        if self.kernel is None or all_stationary(self.kernel):
+            return scaling
+        return replace(scaling, x_shift=np.zeros_like(scaling.x_shift))
+
+    def _solver(self, data: Data, law: Law | None) -> tuple[Solver, Any]:
+        """The solver asked for or chosen, and the kernel that goes with it; warns of settings that it does not look at."""
+        n_measured = int(data.measured.sum())
+        solver, kernel = choose_solver(self.solver, self.kernel, self.strategy, data.n_inputs, n_measured)
+        solver = choose_map_solver(Asked(solver, kernel, self.strategy, self.noise, self.rank), data, law)
+        if solver.on_series or solver.on_blocks:
+            warn_of_settings_without_effect(solver, self.strategy, self.restarts)
+        return solver, kernel
 
     def _keep(self, problem: FitProblem, law: Law | None, strategy: Strategy, fitted: Fitted) -> None:
         self.law_ = law

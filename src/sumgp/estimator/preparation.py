@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 
-from sumgp.data import Data, Dates, Scaling, is_frame, is_series, merged_groups, read_columns, read_inputs
+from sumgp.data import Data, Dates, Scaling, is_frame, is_series, merged_groups, read_columns
 from sumgp.errors import ConstraintError, DataError, SumGPWarning, worded
 from sumgp.laws import (
     AllOf,
@@ -251,6 +251,8 @@ def dense_solver(solver: Any) -> Solver:
 
 def eliminated(law: Law | None, strategy: Any) -> SplitLaw | None:
     """The law split into rows that a prior over latent functions obeys and the rest; None where there are no such rows."""
+    if law is None or not law.derivatives:
+        return None
     return split_law(law) if strategy is None or isinstance(strategy, Linearized) else None
 
 
@@ -310,16 +312,6 @@ def chosen_groups(
     if groups is not None or not isinstance(constraint, Constraint):
         return groups or ()
     return merged_groups(constraint.in_one_unit(outputs, inputs))
-
-
-def with_extra_columns(X: Any, data: Data) -> np.ndarray:
-    """Inputs and the columns that the law needs besides, from an array that has them in this order."""
-    values = np.asarray(X, dtype=float)
-    wanted = [*data.input_names, *data.extra_columns]
-    if values.ndim != 2 or values.shape[1] != len(wanted):
-        remedy = f"the law needs {list(data.extra_columns)} at prediction too; add it to X"
-        raise DataError(worded("X", f"the columns {wanted}", f"shape {values.shape}", remedy))
-    return read_inputs(values, wanted)[0]
 
 
 class FitTables(NamedTuple):

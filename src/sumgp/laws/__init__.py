@@ -9,10 +9,11 @@ from sumgp.laws.eliminated import SplitLaw, split_law
 from sumgp.laws.elimination import Potential, find_potential
 from sumgp.laws.feasibility import check_bounds
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint, where_held
+from sumgp.laws.function_law import FunctionLaw
 from sumgp.laws.functions import FunctionConstraint
 from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, make_unit_free, project
 from sumgp.laws.latent import LatentMap, latent_map
-from sumgp.laws.law import FunctionLaw, Law, SumLaw
+from sumgp.laws.law import Law, SumLaw
 from sumgp.laws.linear import LinearConstraint
 from sumgp.laws.operators import Operator, as_operator, homogeneous_rows
 from sumgp.laws.points import (

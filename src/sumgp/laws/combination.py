@@ -12,7 +12,8 @@ from sumgp.laws.bounds import BOUNDS_ALONE, Inequalities
 from sumgp.laws.columns import Derivative
 from sumgp.laws.constraint import Constraint
 from sumgp.laws.formula import explain_law
-from sumgp.laws.law import FunctionLaw, Law, SumLaw
+from sumgp.laws.function_law import FunctionLaw
+from sumgp.laws.law import Law, SumLaw
 from sumgp.transforms import Transform
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from sumgp.data import Data, Scaling
 from sumgp.errors import ConstraintError
 from sumgp.laws.elimination import Potential, find_potential
-from sumgp.laws.law import FunctionLaw, Law, SumLaw
+from sumgp.laws.function_law import FunctionLaw
+from sumgp.laws.law import Law, SumLaw
 from sumgp.laws.operators import as_operator, homogeneous_rows
 from sumgp.laws.points import complete_scaling
 

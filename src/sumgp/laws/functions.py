@@ -8,7 +8,8 @@ import numpy as np
 
 from sumgp.errors import ConstraintError
 from sumgp.laws.constraint import Constraint
-from sumgp.laws.law import FunctionLaw, Law
+from sumgp.laws.function_law import FunctionLaw
+from sumgp.laws.law import Law
 from sumgp.laws.linear import noise_array
 
 

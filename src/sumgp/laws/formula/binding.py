@@ -18,7 +18,8 @@ from sumgp.laws.formula.terms import Reading, SumTerm, multiplied_out, obstacle,
 from sumgp.laws.formula.text import shown, shown_terms
 from sumgp.laws.formula.tree import Equation, Names
 from sumgp.laws.formula.values import InputFunction, RowFunctions, Variables, read_variables
-from sumgp.laws.law import FunctionLaw, Law, SumLaw
+from sumgp.laws.function_law import FunctionLaw
+from sumgp.laws.law import Law, SumLaw
 
 
 def build_law(equations: Sequence[Equation], names: Names) -> Law:

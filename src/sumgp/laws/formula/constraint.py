@@ -1,8 +1,6 @@
-"""A law given as text; plain sums are read without computer algebra.
+"""A law given as text; plain sums such as ``k/2*z**2 + m/2*v**2 = E`` are read here with exact fractions.
 
-``a + b = 1`` and ``k/2*z**2 + m/2*v**2 = E``, sums of outputs and their whole powers, each times a number, are read here
-with exact fractions. Whatever is not as plain as that, or might be an error, is left to ``binding``, which knows every
-law and has the words for every mistake.
+Whatever is not as plain as that, or might be an error, is left to ``binding``, which knows every law.
 """
 
 from __future__ import annotations
@@ -344,8 +342,6 @@ def parse_constraint(
 ) -> Law:
     """Return the law of a formula for these outputs and inputs; see FormulaConstraint.
 
-    Examples
-    --------
     >>> law = parse_constraint("a + b = 1", ["a", "b"])
     >>> law.is_linear, law.as_matrix().tolist(), law.total.tolist()
     (True, [[1.0, 1.0]], [1.0])

@@ -1,0 +1,109 @@
+"""Laws whose rows are any function of outputs and inputs, and derivatives by differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from sumgp.errors import ConstraintError
+from sumgp.laws.law import Law
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionLaw(Law):
+    """Rows given by any vectorised function of outputs and inputs."""
+
+    residual_function: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    jacobian_function: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    magnitude_function: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    relax: Callable[[np.ndarray], FunctionLaw] | None = None
+    mentions: np.ndarray | None = field(default=None)  # (C,) columns that occur, None = all
+    select: Callable[[Sequence[int]], Law] | None = None  # the law of some of the rows, where more is known of it
+
+    def residual(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        values = np.asarray(self.residual_function(f, x), dtype=float)
+        if values.ndim == 1 and self.n_rows == 1:
+            values = values[:, None]
+        if values.shape != (len(f), self.n_rows):
+            raise ConstraintError(
+                f"residual: expected an array of shape {(len(f), self.n_rows)} for {len(f)} points, got {values.shape}; "
+                "return one row per point and one column per law"
+            )
+        return values
+
+    def jacobian(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        if self.jacobian_function is None:
+            return numerical_jacobian(self.residual, f, x, self.n_rows)
+        values = np.asarray(self.jacobian_function(f, x), dtype=float)
+        if values.ndim == 2 and self.n_rows == 1:
+            values = values[:, None, :]
+        expected = (len(f), self.n_rows, self.n_columns)
+        if values.shape != expected:
+            raise ConstraintError(
+                f"jacobian: expected an array of shape {expected}, got {values.shape}; "
+                "return the derivative of each law (second axis) by each output (third axis)"
+            )
+        return values
+
+    def magnitude(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+        if self.magnitude_function is not None:
+            return np.asarray(self.magnitude_function(f, x), dtype=float).reshape(len(f), self.n_rows)
+        return np.abs(self.jacobian(f, x) * f[:, None, :]).max(axis=2)
+
+    def relaxed(self, scale: np.ndarray) -> FunctionLaw:
+        return self if self.relax is None else self.relax(scale)
+
+    def rows(self, chosen: Sequence[int]) -> Law:
+        kept = list(chosen)
+        if self.select is not None:
+            return self.select(kept)
+        return replace(
+            self,
+            residual_function=lambda f, x: self.residual(f, x)[:, kept],
+            jacobian_function=lambda f, x: self.jacobian(f, x)[:, kept],
+            magnitude_function=lambda f, x: self.magnitude(f, x)[:, kept],
+            relax=None if self.relax is None else lambda scale: self.relaxed(scale).rows(kept),  # type: ignore[arg-type,return-value]
+            **self._facts_of(kept),
+        )
+
+    def involved(self) -> np.ndarray:
+        return np.ones(self.n_columns, dtype=bool) if self.mentions is None else self.mentions
+
+    def explain(self) -> str:
+        lines = [f"kind: general function of the outputs, {self.n_rows} row(s)"]
+        for row, label in enumerate(self.labels):
+            lines += [f"row {row + 1}: {label}", *(f"  {line}" for line in self.explain_row(row))]
+        if self.unknowns:
+            lines.append("estimated constants: " + ", ".join(self.unknowns))
+        outside = self.outputs_outside()
+        lines.append("outputs outside the law: " + (", ".join(outside) if outside else "none"))
+        return "\n".join(lines)
+
+    def explain_row(self, row: int) -> tuple[str, ...]:
+        return self.notes[row] if self.notes else ()
+
+
+def numerical_jacobian(
+    residual: Callable[[np.ndarray, np.ndarray], np.ndarray], f: np.ndarray, x: np.ndarray, n_rows: int
+) -> np.ndarray:
+    """Derivative by fourth-order central differences, relative error about 1e-11 for smooth laws.
+
+    The step is eps^(1/5) of each value's own size (not below a tenth of its column's), which balances truncation
+    h^4 against round-off eps/h.
+    """
+    result = np.empty((len(f), n_rows, f.shape[1]))
+    floor = np.sqrt(np.mean(f**2, axis=0)) * 0.1
+    for column in range(f.shape[1]):
+        size = np.maximum(np.abs(f[:, column]), floor[column] if floor[column] > 0 else 1.0)
+        step = size * np.finfo(float).eps ** 0.2
+        shifted = f.copy()
+
+        def at(multiple: float, shifted: np.ndarray = shifted, column: int = column, step: np.ndarray = step) -> np.ndarray:
+            shifted[:, column] = f[:, column] + multiple * step
+            return residual(shifted, x)
+
+        difference = 8.0 * (at(1.0) - at(-1.0)) - (at(2.0) - at(-2.0))
+        result[:, :, column] = difference / (12.0 * step)[:, None]
+    return result
