@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -46,7 +46,7 @@ from sumgp.estimator.soundness import checked_status, looked_at
 from sumgp.laws import Constraint, Law, check_law, complete_scaling
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
-from sumgp.prediction import Posterior
+from sumgp.prediction import Completion, Posterior, RowPosterior, complete_rows, given_rows
 from sumgp.priors import read_noise, read_weights
 from sumgp.solvers import Markov
 from sumgp.strategies import (
@@ -263,8 +263,34 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             return self.groups or ()
         return merged_groups(constraint.in_one_unit(outputs, inputs))
 
-    def posterior(self, X: Any) -> Posterior:
-        """Posterior of all outputs at X, given data and law."""
+    @overload
+    def posterior(self, X: Any) -> Posterior: ...
+
+    @overload
+    def posterior(self, X: Any, given: Any) -> RowPosterior: ...
+
+    def posterior(self, X: Any, given: Any = None) -> Posterior | RowPosterior:
+        """Posterior of all outputs at X, given data and law, and given the cells ``given`` (n, T) measured there."""
+        points = self._points(X)
+        return points if given is None else given_rows(points, self._cells(X, given, len(points.x)))
+
+    def complete(self, X: Any, Y: Any, *, level: float = 0.95, smooth_measured: bool = False) -> Completion:
+        """The table X, Y (NaN = gap) with every gap filled from the fit, the cells measured in the same row, and the law.
+
+        A gap is filled with the measurement that is expected there: ``std``, ``lower`` and ``upper`` include the noise.
+        Measured cells stay as they are; ``smooth_measured`` puts the estimated true values in their place. Rows may be
+        those that were fitted, or new ones.
+        """
+        points = self._points(X)
+        return complete_rows(points, self._cells(X, Y, len(points.x)), level, smooth_measured)
+
+    def _cells(self, X: Any, Y: Any, n_rows: int) -> np.ndarray:
+        """(n, T) cells of a table, NaN = not measured."""
+        cells, _ = read_outputs(Y, self.data_.output_names, n_rows)
+        check_row_labels(X, Y)
+        return cells
+
+    def _points(self, X: Any) -> Posterior:
         if not hasattr(self, "fitted_"):
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet; call fit(X, Y) before predicting")
         X = read_columns(X, [*self.data_.input_names, *self.data_.extra_columns], "X", self.calendar_).table

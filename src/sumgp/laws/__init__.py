@@ -6,6 +6,7 @@ from sumgp.laws.constraint import Constraint, Unknown
 from sumgp.laws.curvature import Bend, bend
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint
 from sumgp.laws.functions import FunctionConstraint
+from sumgp.laws.imbalance import Imbalance, measured_imbalance
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
 from sumgp.laws.linear import LinearConstraint
 from sumgp.laws.points import LawSetup, complete_scaling, linear_rows, set_up_law, typical_rows
@@ -21,6 +22,7 @@ __all__ = [
     "FormulaConstraint",
     "FunctionConstraint",
     "FunctionLaw",
+    "Imbalance",
     "Law",
     "LawSetup",
     "LinearConstraint",
@@ -37,6 +39,7 @@ __all__ = [
     "explain_law",
     "independent_rows",
     "linear_rows",
+    "measured_imbalance",
     "parse_constraint",
     "project",
     "set_up_law",
