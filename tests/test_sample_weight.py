@@ -11,9 +11,9 @@ from sklearn.gaussian_process.kernels import Matern
 
 import sumgp
 from sumgp import Conditioned, ConstrainedGP, DataError, Linearized, Projected, Transformed, Unconstrained
-from sumgp.solvers.choice import choose_evidence
+from sumgp.solvers.dense import choose_evidence
 from sumgp.solvers.joint import JointEvidence
-from sumgp.solvers.markov.objective import MarkovObjectiveEvidence
+from sumgp.solvers.markov.evidence import MarkovObjectiveEvidence
 
 N = 14
 RNG = np.random.default_rng(5)

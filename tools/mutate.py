@@ -69,14 +69,14 @@ MUTATIONS = (
     ),
     Mutation(
         "sign of the step in the projection",
-        "laws/projection.py",
+        "laws/geometry.py",
         "target = -g[live]",
         "target = g[live]",
         "laws/test_projection.py",
     ),
     Mutation(
         "the other half of the null space",
-        "priors/nullspace.py",
+        "priors/candidates.py",
         "right[rank:].T",
         "right[:rank].T",
         "priors/test_nullspace.py",
@@ -90,7 +90,7 @@ MUTATIONS = (
     ),
     Mutation(
         "branch of the back-transform",
-        "transforms/branched.py",
+        "transforms/base.py",
         "return _sign(branch) * np.sqrt(value)",
         "return np.sqrt(value)",
         "test_transforms.py",

@@ -23,14 +23,13 @@ from support.monte_carlo import Comparison, compared, root_mean_square
 from support.smeared_law import SmearedLaw, smeared_law
 
 from sumgp import ConstrainedGP, Linearized
-from sumgp.hyperparameters.objective import Objective
+from sumgp.hyperparameters.optimise import Objective
 from sumgp.laws.points import LawSetup
 from sumgp.prediction import Posterior
-from sumgp.solvers.choice import choose_evidence
+from sumgp.solvers.dense import choose_evidence
 from sumgp.strategies.averaging import WIDENING
-from sumgp.strategies.imposed_law import LawEngine
-from sumgp.strategies.interface import Fitted
-from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.linearized import LawEngine
+from sumgp.strategies.problem import FitProblem, Fitted
 
 TIGHT = 0.01
 THETAS, EACH = 40, 60  # hyperparameters that package and MCMC share, and draws of outputs for each

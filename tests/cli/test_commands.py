@@ -23,7 +23,7 @@ from sumgp.cli.app import COMMANDS, one_line
 from sumgp.cli.demo import CONSTANTS, truth
 from sumgp.cli.demo import oscillator as oscillator_frame
 from sumgp.cli.guide import EXAMPLES
-from sumgp.estimator.choices import kernel_named
+from sumgp.estimator.preparation import kernel_named
 from sumgp.files import writing as files
 from sumgp.version import VERSION
 from sumgp_studies.experiments.records import Record, RecordFile

@@ -17,7 +17,7 @@ from sumgp.report.fit_study import FitStudy, caught, study
 from sumgp.report.scores import law_violation, leave_one_out, lengthscales, noise_sds
 from sumgp.report.style import DARK, LIGHT
 from sumgp.report.wording import advice, verdict
-from sumgp.solvers.choice import Markov
+from sumgp.solvers.dense import Markov
 
 
 def data(rows: int = 9, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:

@@ -9,8 +9,7 @@ import numpy as np
 
 from sumgp import ConstrainedGP
 from sumgp.estimator import default_strategy
-from sumgp.hyperparameters.objective import Objective
-from sumgp.hyperparameters.optimise import Attempt, MapEstimate
+from sumgp.hyperparameters.optimise import Attempt, MapEstimate, Objective
 from sumgp.priors import reordered
 from sumgp.strategies.problem import FitProblem
 

@@ -9,8 +9,7 @@ from scipy.integrate import simpson
 from sklearn.gaussian_process.kernels import RBF
 
 from sumgp.hyperparameters.average import curvature, integrate
-from sumgp.hyperparameters.objective import Objective
-from sumgp.hyperparameters.optimise import maximise
+from sumgp.hyperparameters.optimise import Objective, maximise
 from sumgp.priors import NoiseModel
 from sumgp.solvers.dense import DenseEvidence
 

@@ -8,11 +8,8 @@ from equivalence.small_problems import small_prior, some_data
 from scipy.stats import multivariate_t
 from sklearn.gaussian_process.kernels import RBF
 
-from sumgp.hyperparameters.average import curvature
-from sumgp.hyperparameters.draws import Pool
-from sumgp.hyperparameters.objective import Objective
-from sumgp.hyperparameters.optimise import maximise
-from sumgp.hyperparameters.proposal import DEGREES, Proposal
+from sumgp.hyperparameters.average import Pool, curvature
+from sumgp.hyperparameters.optimise import DEGREES, Objective, Proposal, maximise
 from sumgp.priors import NoiseModel
 from sumgp.solvers.dense import DenseEvidence
 

@@ -7,7 +7,7 @@ import pytest
 from equivalence.small_problems import assert_gradient, small_prior, some_data, some_theta
 
 from sumgp.errors import NumericalError
-from sumgp.hyperparameters.objective import REFUSED, Objective
+from sumgp.hyperparameters.optimise import REFUSED, Objective
 from sumgp.solvers.dense import DenseEvidence
 
 

@@ -10,8 +10,7 @@ from equivalence.small_problems import small_prior, some_data
 from scipy.optimize import minimize
 
 from sumgp.errors import NumericalError
-from sumgp.hyperparameters.objective import Objective
-from sumgp.hyperparameters.optimise import maximise, starting_points
+from sumgp.hyperparameters.optimise import Objective, maximise, starting_points
 from sumgp.solvers.dense import DenseEvidence
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sumgp.hyperparameters.surrogate import HIGHEST, MOST, guessed
+from sumgp.hyperparameters.average import HIGHEST, MOST, guessed
 
 
 def test_a_parabola_is_found_from_some_of_its_values() -> None:

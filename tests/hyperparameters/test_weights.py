@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from sumgp.hyperparameters.weights import CAP, effective, flattened, log_total, tempered
+from sumgp.hyperparameters.average import CAP, effective, flattened, log_total, tempered
 
 
 def test_even_weights_stay_as_they_are() -> None:

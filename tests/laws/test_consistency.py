@@ -10,7 +10,7 @@ import pytest
 from sumgp import ConstraintError, LinearConstraint, Unknown
 from sumgp.data.table import Data, Scaling
 from sumgp.laws import SumLaw
-from sumgp.laws.consistency import check_law, independent_rows
+from sumgp.laws.points import check_law, independent_rows
 
 X = np.array([[0.0], [1.0]])
 DATA = Data(X, np.ones((2, 3)), ("x",), ("a", "b", "c"))

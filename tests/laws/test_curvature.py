@@ -7,10 +7,8 @@ import pytest
 
 import sumgp
 from sumgp.laws import FunctionConstraint
-from sumgp.laws.curvature import bend
-from sumgp.laws.projection import project
-from sumgp.laws.scaled import UnitFreeLaw
-from sumgp.strategies.point_posterior import Unprojected, moved_onto_law
+from sumgp.laws.geometry import UnitFreeLaw, bend, project
+from sumgp.strategies.weight_component import Unprojected, moved_onto_law
 
 RADIUS = 1.5
 

@@ -13,9 +13,9 @@ from laws.formula_corpus import CONSTANTS, INPUTS, OUTPUTS, RIGHT, WRONG
 from sumgp.errors import ConstraintError
 from sumgp.laws import Law, SumLaw
 from sumgp.laws.formula.binding import build_law
-from sumgp.laws.formula.names import read_constants, read_names
-from sumgp.laws.formula.plain import plain_law
+from sumgp.laws.formula.constraint import plain_law
 from sumgp.laws.formula.syntax import parse_equation, split_laws
+from sumgp.laws.formula.tree import read_constants, read_names
 
 NAMES = read_names(OUTPUTS, INPUTS, read_constants(CONSTANTS))
 

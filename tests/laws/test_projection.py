@@ -9,8 +9,7 @@ from scipy.optimize import minimize
 
 from sumgp import FunctionConstraint, LinearConstraint
 from sumgp.laws import Constraint
-from sumgp.laws.projection import project, regular_inverse
-from sumgp.laws.scaled import UnitFreeLaw
+from sumgp.laws.geometry import UnitFreeLaw, project, regular_inverse
 
 
 def bound(constraint: Constraint, T: int) -> UnitFreeLaw:

@@ -8,7 +8,7 @@ from equivalence.small_problems import differences
 
 from sumgp import LinearConstraint, SumConstraint, Term, Unknown
 from sumgp.laws import AllOf, Law
-from sumgp.laws.scaled import UnitFreeLaw, make_unit_free
+from sumgp.laws.geometry import UnitFreeLaw, make_unit_free
 from sumgp.transforms import Log, Square
 
 X = np.array([[0.0], [0.4], [1.0]])

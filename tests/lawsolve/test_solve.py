@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 
 from sumgp import FunctionConstraint, LinearConstraint
 from sumgp.laws import Constraint
-from sumgp.laws.scaled import UnitFreeLaw
+from sumgp.laws.geometry import UnitFreeLaw
 from sumgp.lawsolve.solve import law_evidence, solve_law, solve_linear_law
 
 

@@ -12,11 +12,10 @@ from sklearn.gaussian_process.kernels import RBF
 
 from sumgp import ConstrainedGP, LinearConstraint
 from sumgp.errors import DataError
-from sumgp.numerics import memory
-from sumgp.numerics.memory import available_bytes, dense_bytes, kronecker_bytes
-from sumgp.solvers.dense import DenseEvidence
+from sumgp.numerics import linear_algebra as memory
+from sumgp.numerics.linear_algebra import available_bytes, dense_bytes, kronecker_bytes
+from sumgp.solvers.dense import DenseEvidence, KroneckerEvidence
 from sumgp.solvers.joint import JointEvidence
-from sumgp.solvers.kronecker import KroneckerEvidence
 
 
 @pytest.mark.parametrize(("N", "T", "missing"), [(700, 1, 0.0), (300, 2, 0.0), (150, 4, 0.0), (300, 3, 0.3), (200, 4, 0.6)])

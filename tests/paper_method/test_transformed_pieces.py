@@ -10,7 +10,7 @@ from sumgp.data.table import Data
 from sumgp.paper_method.component import _moved_inside
 from sumgp.paper_method.marginals import OutputMarginal, SkewedMarginals
 from sumgp.paper_method.switches import find_switches, segments
-from sumgp.prediction.skewed import SkewedMixture
+from sumgp.prediction.mixture import SkewedMixture
 from sumgp.transforms import Absolute, Exp, Identity, Log, Sin, Square, Transform
 
 

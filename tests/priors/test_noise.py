@@ -10,7 +10,7 @@ from equivalence.small_problems import differences
 
 from sumgp.errors import DataError
 from sumgp.priors import read_noise
-from sumgp.priors.noise import SMALLEST
+from sumgp.priors.multitask import SMALLEST
 
 SCALE = np.array([2.0, 0.5, 4.0])
 GROUPS = [(0, 2), (1,)]

@@ -9,9 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 
 from sumgp.errors import DataError
 from sumgp.priors import LowRankTask, MultitaskPrior, NoiseModel, TaskLaw
-from sumgp.solvers.choice import Dense, Kronecker, choose_evidence
-from sumgp.solvers.dense import DenseEvidence
-from sumgp.solvers.kronecker import KroneckerEvidence, has_kronecker_form
+from sumgp.solvers.dense import Dense, DenseEvidence, Kronecker, KroneckerEvidence, choose_evidence, has_kronecker_form
 
 
 def priors() -> dict[str, MultitaskPrior]:

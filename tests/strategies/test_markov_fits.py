@@ -14,13 +14,12 @@ from support.dense_markov import dense_posterior
 
 from sumgp import ConstrainedGP, Dense, LinearConstraint, Markov, SumConstraint, SumGPWarning, Term, Unknown
 from sumgp.errors import DataError
-from sumgp.hyperparameters.objective import Objective
-from sumgp.hyperparameters.optimise import MapEstimate
+from sumgp.estimator.preparation import LONG_SERIES, choose_solver
+from sumgp.hyperparameters.optimise import MapEstimate, Objective
 from sumgp.paper_method import Transformed
-from sumgp.priors.reorder import canonical_order, reordered
+from sumgp.priors.candidates import canonical_order, reordered
 from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
 from sumgp.strategies import markov_fits as time_series
-from sumgp.strategies.solver_choice import LONG_SERIES, choose_solver
 
 # The law's own grid of 20 steps lies on these times as long as the lengthscale is above 1.5: both solvers then impose
 # the law at the same points.

@@ -20,8 +20,8 @@ from sumgp import (
     Transformed,
     Unconstrained,
 )
-from sumgp.strategies import imposed_law as law_engine
-from sumgp.strategies.imposed_law import POINTS_PER_LENGTHSCALE
+from sumgp.strategies import linearized as law_engine
+from sumgp.strategies.linearized import POINTS_PER_LENGTHSCALE
 from sumgp.transforms import Log, Sin
 
 X = np.linspace(0.0, 6.0, 15)

@@ -7,7 +7,7 @@ import pytest
 
 import sumgp
 from sumgp.strategies import averaging as mixture
-from sumgp.strategies import row_subset as thinned
+from sumgp.strategies import averaging as thinned
 
 
 def series(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -14,11 +14,11 @@ from sklearn.gaussian_process.kernels import RBF
 
 from sumgp import ConstrainedGP
 from sumgp.data.table import Scaling
+from sumgp.laws.geometry import UnitFreeLaw
 from sumgp.laws.points import set_up_law
-from sumgp.laws.scaled import UnitFreeLaw
 from sumgp.priors.multitask import MultitaskPrior
 from sumgp.strategies.averaging import fit_candidates
-from sumgp.strategies.imposed_law import LawEngine, law_spacing
+from sumgp.strategies.linearized import LawEngine, law_spacing
 
 NUGGET = 1e-11  # on the kernel's diagonal, so that its factor exists
 TASK_FLOOR, SMALLEST_NOISE = 1e-4, 1e-6  # as stated by the package's priors

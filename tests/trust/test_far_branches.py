@@ -9,8 +9,7 @@ from scipy.integrate import solve_ivp
 
 import sumgp
 from sumgp.laws import FormulaConstraint
-from sumgp.laws.projection import project
-from sumgp.laws.scaled import UnitFreeLaw
+from sumgp.laws.geometry import UnitFreeLaw, project
 
 
 def pendulum(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:

@@ -10,13 +10,11 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, ExpSineSquared
 
 import sumgp
-from sumgp.hyperparameters.objective import Objective
+from sumgp.hyperparameters.optimise import Objective
 from sumgp.hyperparameters.scan import Scan, clustered_rows, row_spacing
-from sumgp.priors.candidates import Candidate, default_candidates
+from sumgp.priors.candidates import Candidate, default_candidates, shown_period
 from sumgp.priors.kernels import KernelOnPoints, hyper_priors, local_lengthscales
-from sumgp.priors.multitask import MultitaskPrior
-from sumgp.priors.noise import NoiseModel
-from sumgp.priors.period import shown_period
+from sumgp.priors.multitask import MultitaskPrior, NoiseModel
 from sumgp.priors.tasks import FLOOR, LEAST_OWN, FullTask, LowRankTask
 from sumgp.solvers.dense import DenseEvidence
 

@@ -14,7 +14,7 @@ from equivalence.small_problems import differences
 
 import sumgp
 from families import FAMILIES
-from sumgp.priors.noise import NoiseModel
+from sumgp.priors.multitask import NoiseModel
 
 SEEDS = (1000, 1001)
 

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 import sumgp
-from sumgp.priors.candidates import default_candidates
+from sumgp.priors.candidates import canonical_order, default_candidates, reordered
 from sumgp.priors.kernels import hyper_priors
-from sumgp.priors.multitask import MultitaskPrior, TaskLaw
-from sumgp.priors.noise import NoiseModel
-from sumgp.priors.reorder import canonical_order, reordered
+from sumgp.priors.multitask import MultitaskPrior, NoiseModel, TaskLaw
 from sumgp.solvers.dense import DenseEvidence
 
 Curve = Callable[[np.ndarray], np.ndarray]

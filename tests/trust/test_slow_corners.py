@@ -8,10 +8,9 @@ from equivalence.small_problems import small_prior, some_data, some_theta
 from sklearn.gaussian_process.kernels import Matern
 
 from sumgp import ConstrainedGP
-from sumgp.solvers.choice import Markov, choose_series_evidence
+from sumgp.solvers.dense import KroneckerEvidence, Markov, choose_series_evidence
 from sumgp.solvers.joint import JointEvidence
-from sumgp.solvers.kronecker import KroneckerEvidence
-from sumgp.solvers.markov.objective import MarkovObjectiveEvidence
+from sumgp.solvers.markov.evidence import MarkovObjectiveEvidence
 
 
 def test_a_short_series_of_many_outputs_has_the_same_evidence_by_the_faster_form() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from sumgp import ConstrainedGP, Markov, SumGPWarning
 from sumgp.data.table import Data, choose_scaling, in_bulk
-from sumgp.data.wild_values import find_wild_values, warn_of_wild_values
+from sumgp.estimator.soundness import find_wild_values, warn_of_wild_values
 
 T = np.linspace(0.0, 6.0, 24)
 ASKED = np.linspace(0.0, 6.0, 15)

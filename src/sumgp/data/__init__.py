@@ -15,7 +15,6 @@ from sumgp.data.table import (
     read_inputs,
     read_outputs,
 )
-from sumgp.data.wild_values import find_wild_values, warn_of_wild_values
 
 __all__ = [
     "UNITS",
@@ -24,7 +23,6 @@ __all__ = [
     "Dates",
     "Scaling",
     "choose_scaling",
-    "find_wild_values",
     "in_bulk",
     "is_frame",
     "is_series",
@@ -34,5 +32,4 @@ __all__ = [
     "read_columns",
     "read_inputs",
     "read_outputs",
-    "warn_of_wild_values",
 ]

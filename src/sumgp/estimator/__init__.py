@@ -1,9 +1,8 @@
 """ConstrainedGP, what it accepts, and what it reports."""
 
-from sumgp.estimator.choices import KERNELS, STRATEGIES, kernel_named, strategy_named
 from sumgp.estimator.constrained_gp import ConstrainedGP
 from sumgp.estimator.fit_report import FitReport
-from sumgp.estimator.preparation import as_constraint, default_strategy
+from sumgp.estimator.preparation import KERNELS, STRATEGIES, as_constraint, default_strategy, kernel_named, strategy_named
 
 __all__ = [
     "KERNELS",

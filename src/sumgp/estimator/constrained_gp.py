@@ -16,7 +16,6 @@ from sumgp.data import (
     Scaling,
     choose_scaling,
     is_frame,
-    merged_groups,
     noise_reach,
     output_groups,
     read_columns,
@@ -24,41 +23,34 @@ from sumgp.data import (
     read_outputs,
 )
 from sumgp.errors import ConstraintError, DataError, worded
-from sumgp.estimator.argument_checks import (
-    check_row_labels,
-    check_solver,
-    warn_of_settings_without_effect,
-    warn_of_unused_constants,
-)
-from sumgp.estimator.choices import with_named_choices
-from sumgp.estimator.fit_report import FitReport, estimator_table
-from sumgp.estimator.fit_tables import Wanted, read_fit_tables
+from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared
 from sumgp.estimator.preparation import (
+    Wanted,
     all_stationary,
     as_constraint,
     bound_law,
+    check_choices,
+    check_row_labels,
     checked_rank,
+    choose_solver,
     chosen_candidates,
+    chosen_groups,
     default_strategy,
     period_of,
+    read_fit_tables,
+    warn_of_settings_without_effect,
+    warn_of_unused_constants,
+    with_extra_columns,
+    with_named_choices,
 )
-from sumgp.estimator.soundness import checked_status, looked_at
-from sumgp.laws import Constraint, Law, check_law, complete_scaling
+from sumgp.estimator.soundness import checked_status, looked_at, warn_if_contradicted, warn_if_repeats_contradict
+from sumgp.laws import Law, check_law, complete_scaling
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Completion, Posterior, RowPosterior, complete_rows, given_rows
 from sumgp.priors import read_noise, read_weights
 from sumgp.solvers import Markov
-from sumgp.strategies import (
-    FitProblem,
-    Fitted,
-    Strategy,
-    Unconstrained,
-    choose_solver,
-    typical_range,
-    warn_if_contradicted,
-    warn_if_repeats_contradict,
-)
+from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, typical_range
 
 
 class ConstrainedGP(RegressorMixin, BaseEstimator):
@@ -170,7 +162,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         self, X: Any, Y: Any, progress: Callable[[str], None], sample_weight: Any = None
     ) -> tuple[FitProblem, Law | None]:
         """Validate everything and bring it into unit-free form."""
-        self._check_choices()
+        check_choices(self)
         extra = self._extra_columns()
         x, input_names = read_inputs(X, self.inputs, extra)
         y, output_names = read_outputs(Y, self.outputs, len(x))
@@ -185,7 +177,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         warn_of_unused_constants(constraint, self.constants)
         law = bound_law(constraint, output_names, input_names)
         data = Data(x, y, input_names, output_names, extra)
-        groups = output_groups(self._groups(constraint, output_names, input_names), output_names)
+        groups = output_groups(chosen_groups(self.groups, constraint, output_names, input_names), output_names)
         stationary = self.kernel is None or all_stationary(self.kernel)
         ordered = data.at(data.order)
         scaling = choose_scaling(ordered, groups, unit_inputs=self.kernel is None)
@@ -215,20 +207,6 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         )
         return problem, law
 
-    def _check_choices(self) -> None:
-        """Refuse arguments that are none of the choices, before any work is done."""
-        if self.uncertainty not in ("integrated", "plug-in"):
-            raise DataError(worded("uncertainty", "'integrated' or 'plug-in'", repr(self.uncertainty), "choose one of them"))
-        if self.strategy is not None and not isinstance(self.strategy, Strategy):
-            raise DataError(worded("strategy", "a strategy object or None", repr(self.strategy), "e.g. Linearized()"))
-        check_solver(self.solver)
-        for name, value in (("rank", self.rank), ("restarts", self.restarts), ("random_state", self.random_state)):
-            optional = value is None and name != "restarts"
-            if not optional and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0):
-                raise DataError(
-                    worded(name, "a whole number of zero or more", repr(value), "correct it or leave the default")
-                )
-
     def _keep(self, problem: FitProblem, law: Law | None, strategy: Strategy, fitted: Fitted) -> None:
         self.law_ = law
         self.data_ = problem.data
@@ -254,14 +232,6 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             return self.constraint.extra_columns
         named = [v for v in (self.constants or {}).values() if isinstance(v, str) and v != "unknown"]
         return tuple(dict.fromkeys(named))
-
-    def _groups(
-        self, constraint: Constraint | Law | None, outputs: tuple[str, ...], inputs: tuple[str, ...]
-    ) -> Sequence[Sequence[str | int]]:
-        """The user's groups, or the outputs that the law tells to be in one unit."""
-        if self.groups is not None or not isinstance(constraint, Constraint):
-            return self.groups or ()
-        return merged_groups(constraint.in_one_unit(outputs, inputs))
 
     @overload
     def posterior(self, X: Any) -> Posterior: ...
@@ -297,22 +267,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         if is_frame(X) or not self.data_.extra_columns:
             x, _ = read_inputs(X, self.data_.input_names, self.data_.extra_columns)
         else:
-            x = self._with_extras(X)
+            x = with_extra_columns(X, self.data_)
         return Posterior(self.fitted_, self.scaling_, self.law_, self.data_, x, calendar=self.calendar_)
-
-    def _with_extras(self, X: Any) -> np.ndarray:
-        values = np.asarray(X, dtype=float)
-        wanted = [*self.data_.input_names, *self.data_.extra_columns]
-        if values.ndim != 2 or values.shape[1] != len(wanted):
-            raise DataError(
-                worded(
-                    "X",
-                    f"the columns {wanted}",
-                    f"shape {values.shape}",
-                    f"the law needs {list(self.data_.extra_columns)} at prediction too; add it to X",
-                )
-            )
-        return read_inputs(values, wanted)[0]
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """(n, T) means, on the law; with the standard deviations (n, T) or the joint covariance (nT, nT) if asked.
@@ -332,18 +288,10 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R^2 of the mean, averaged over the outputs; entries that are NaN do not count."""
-        from sklearn.metrics import r2_score
-
         mean = self.posterior(X).mean
         truth, _ = read_outputs(y, self.data_.output_names, len(mean))
         check_row_labels(X, y)
-        weight = np.ones(len(mean)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        seen = ~np.isnan(truth)
-        outputs = np.flatnonzero(seen.any(axis=0))
-        if not len(outputs):
-            raise DataError(worded("y", "at least one measured value", "only NaN", "score rows that were measured"))
-        parts = [(truth[seen[:, t], t], mean[seen[:, t], t], weight[seen[:, t]]) for t in outputs]
-        return float(np.mean([r2_score(y, m, sample_weight=w) for y, m, w in parts]))
+        return r_squared(mean, truth, sample_weight)
 
     def save(self, path: Any) -> None:
         """Write the fitted model to one file (see ``sumgp.load``)."""

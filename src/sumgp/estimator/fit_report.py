@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from sumgp.errors import DataError, worded
 from sumgp.notebook import facts_table, listed
 
 # Details that are shown where a fit has them.
@@ -68,3 +71,16 @@ def estimator_table(model: Any) -> str:
     facts[1:3] = [("inputs", listed(data.input_names)), ("outputs", listed(data.output_names))]
     rows = ("rows", f"{len(data.x)}, {int(data.measured.sum())} of {data.y.size} values measured")
     return facts_table([("ConstrainedGP", "fitted"), *((n, v) for n, v in facts if v is not None), rows, *report.facts()])
+
+
+def r_squared(mean: np.ndarray, truth: np.ndarray, sample_weight: Any) -> float:
+    """Coefficient of determination of means (n, T), averaged over the outputs that ``truth`` (n, T, NaN = unknown) has."""
+    from sklearn.metrics import r2_score
+
+    weight = np.ones(len(mean)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    seen = ~np.isnan(truth)
+    outputs = np.flatnonzero(seen.any(axis=0))
+    if not len(outputs):
+        raise DataError(worded("y", "at least one measured value", "only NaN", "score rows that were measured"))
+    parts = [(truth[seen[:, t], t], mean[seen[:, t], t], weight[seen[:, t]]) for t in outputs]
+    return float(np.mean([r2_score(y, m, sample_weight=w) for y, m, w in parts]))

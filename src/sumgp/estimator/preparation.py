@@ -1,19 +1,171 @@
-"""From the user's choices to what a fit needs: the law, the strategy, the candidate priors."""
+"""Before the fit: named choices, checked arguments, the solver, the law and the candidates."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 
-from sumgp.data import Data, Scaling
-from sumgp.errors import ConstraintError, DataError, worded
+from sumgp.data import Data, Dates, Scaling, is_frame, is_series, merged_groups, read_columns, read_inputs
+from sumgp.errors import ConstraintError, DataError, SumGPWarning, worded
 from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SumLaw
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
-from sumgp.strategies import Conditioned, Linearized, Strategy, Unconstrained
+from sumgp.solvers import Dense, Kronecker, Markov
+from sumgp.solvers.markov import markov_terms
+from sumgp.strategies import DEFAULT_RESTARTS, Conditioned, Linearized, Projected, Strategy, Unconstrained
+
+KERNELS: Mapping[str, Callable[[], Any]] = {
+    "rbf": RBF,
+    "matern12": lambda: Matern(nu=0.5),
+    "matern32": lambda: Matern(nu=1.5),
+    "matern52": lambda: Matern(nu=2.5),
+    "rational-quadratic": lambda: RationalQuadratic(alpha=2.0, alpha_bounds="fixed"),
+}
+STRATEGIES: Mapping[str, Callable[[], Any]] = {
+    "conditioned": Conditioned,
+    "linearized": Linearized,
+    "projected": Projected,
+    "transformed": Transformed,
+    "unconstrained": Unconstrained,
+}
+SOLVERS: Mapping[str, Callable[[], Any]] = {"dense": Dense, "kronecker": Kronecker, "markov": Markov}
+
+
+def kernel_named(value: Any, argument: str = "kernel") -> Any:
+    """A kernel by its short name; several joined with + are terms with task covariances of their own.
+
+    What is no text is given back as it is, here and below.
+    """
+    if not isinstance(value, str):
+        return value
+    made = [_made(part, KERNELS, argument, "join several with +") for part in value.split("+")]
+    return made[0] if len(made) == 1 else made
+
+
+def strategy_named(value: Any, argument: str = "strategy") -> Any:
+    """A strategy by its name."""
+    return _made(value, STRATEGIES, argument, "leave it out to have it chosen") if isinstance(value, str) else value
+
+
+def solver_named(value: Any, argument: str = "solver") -> Any:
+    """A solver by its name."""
+    return _made(value, SOLVERS, argument, "leave it out to have it chosen") if isinstance(value, str) else value
+
+
+def with_named_choices(model: Any) -> Any:
+    """An estimator of the same settings with objects in place of names such as "linearized"."""
+    made = {
+        "kernel": kernel_named(model.kernel),
+        "strategy": strategy_named(model.strategy),
+        "solver": solver_named(model.solver),
+    }
+    return type(model)(**{**model.get_params(deep=False), **made})
+
+
+def _made(text: str, makers: Mapping[str, Callable[[], Any]], argument: str, remedy: str) -> Any:
+    """The object of this name; case, underscores and a pair of brackets at the end do not matter."""
+    name = text.strip().lower().replace("_", "-").removesuffix("()")
+    if name not in makers:
+        raise DataError(worded(argument, f"one of {', '.join(makers)}", repr(text), remedy))
+    return makers[name]()
+
+
+NOT_IN_MARKOV = ("taper", "draws")  # fields of strategies that only the dense algorithms look at
+
+
+def check_solver(solver: Any) -> None:
+    """Refuse whatever is no solver object."""
+    if solver is not None and not isinstance(solver, (Dense, Kronecker, Markov)):
+        raise DataError(worded("solver", "a solver object or None", repr(solver)[:60], "e.g. Dense() or Markov()"))
+
+
+def check_row_labels(X: Any, Y: Any) -> None:
+    """Refuse tables whose rows have the same labels in another order, warn where the labels differ.
+
+    Rows are paired by position. Labels that are the same but for their order are nearly surely an error of sorting or
+    shuffling one of the tables; other labels may be meant (one table has row numbers, the other dates).
+    """
+    if not all(is_frame(table) or is_series(table) for table in (X, Y)):
+        return
+    left, right = X.index, Y.index
+    if len(left) != len(right) or left.equals(right):
+        return
+    place = next((i for i, (a, b) in enumerate(zip(left, right, strict=True)) if a != b), 0)
+    seen = f"{left[place]!r} in X and {right[place]!r} in Y at position {place}"
+    remedy = "use Y.loc[X.index] to pair by label, or reset_index(drop=True) on both to pair by position"
+    if left.sort_values().equals(right.sort_values()):
+        raise DataError(worded("X, Y", "rows in one order", f"the same row labels in two orders ({seen})", remedy))
+    warnings.warn(f"X, Y: row labels differ ({seen}); rows were paired by position: {remedy}", SumGPWarning, stacklevel=4)
+
+
+def warn_of_unused_constants(constraint: Constraint | Law | None, constants: Mapping[str, Any] | None) -> None:
+    """Name constants that no formula mentions."""
+    formulas = _formulas(constraint)
+    given = dict.fromkeys([*(constants or {}), *(name for formula in formulas for name in formula.constants)])
+    unused = [name for name in given if not any(formula.uses(name) for formula in formulas)]
+    if unused:
+        names = ", ".join(map(repr, unused))
+        warnings.warn(
+            f"constants: no formula uses {names}; remove it, or correct the name in the formula", SumGPWarning, stacklevel=4
+        )
+
+
+def _formulas(constraint: Constraint | Law | None) -> Sequence[FormulaConstraint]:
+    if isinstance(constraint, AllOf):
+        return [formula for part in constraint.constraints for formula in _formulas(part)]
+    return [constraint] if isinstance(constraint, FormulaConstraint) else []
+
+
+def warn_of_settings_without_effect(strategy: Strategy | None, restarts: int) -> None:
+    """Name settings that were changed from their defaults and that the state-space form does not look at."""
+    changed = [f"restarts={restarts}"] if restarts != DEFAULT_RESTARTS else []
+    if strategy is not None:
+        known = [f for f in fields(strategy) if f.name in NOT_IN_MARKOV]  # type: ignore[arg-type]
+        values = {f.name: getattr(strategy, f.name) for f in known}
+        changed += [f"{f.name}={values[f.name]!r}" for f in known if values[f.name] != f.default]
+    if changed:
+        warnings.warn(
+            f"solver: Markov() has no use for {', '.join(changed)}; leave the default, or use Dense()",
+            SumGPWarning,
+            stacklevel=4,
+        )
+
+
+LONG_SERIES = 3000  # measured entries of a time series above which the state-space form is chosen
+
+
+def choose_solver(solver: Any, kernel: Any, strategy: Strategy | None, n_inputs: int, n_measured: int) -> tuple[Any, Any]:
+    """Solver and kernel: a time series too long for dense algebra goes to the state-space form, automatically or if asked.
+
+    Without a kernel of the user's it is then a Matern 5/2.
+    """
+    kernels = [] if kernel is None else list(kernel) if isinstance(kernel, Sequence) else [kernel]
+    suited = n_inputs == 1 and all(isinstance(k, Kernel) and _has_markov_terms(k) for k in kernels)
+    asked = isinstance(solver, Markov)
+    if asked and n_inputs != 1:
+        raise DataError(worded("solver", "one input for Markov()", f"{n_inputs} inputs", "use Dense() or leave solver=None"))
+    possible = strategy is None or strategy.takes_long_series
+    if asked and not possible:
+        name = type(strategy).__name__
+        raise DataError(f"solver: Markov() does not work with strategy={name}(); use Linearized() or another solver")
+    automatic = solver is None and suited and n_measured > LONG_SERIES and possible
+    if not (asked or automatic):
+        return solver, kernel
+    terms = [term for k in kernels for term in markov_terms(k)] or [Matern(nu=2.5)]
+    return Markov(), terms
+
+
+def _has_markov_terms(kernel: Kernel) -> bool:
+    try:
+        markov_terms(kernel)
+    except DataError:
+        return False
+    return True
 
 
 def bound_law(constraint: Constraint | Law | None, outputs: tuple[str, ...], inputs: tuple[str, ...]) -> Law | None:
@@ -89,3 +241,68 @@ def checked_rank(rank: int | None, n_outputs: int) -> int | None:
             worded("rank", f"a number from 0 to {n_outputs}", repr(rank), "leave rank=None for a full task covariance")
         )
     return int(rank)
+
+
+def check_choices(model: Any) -> None:
+    """Refuse arguments of a ConstrainedGP that are none of the choices, before any work is done."""
+    if model.uncertainty not in ("integrated", "plug-in"):
+        raise DataError(worded("uncertainty", "'integrated' or 'plug-in'", repr(model.uncertainty), "choose one of them"))
+    if model.strategy is not None and not isinstance(model.strategy, Strategy):
+        raise DataError(worded("strategy", "a strategy object or None", repr(model.strategy), "e.g. Linearized()"))
+    check_solver(model.solver)
+    for name in ("rank", "restarts", "random_state"):
+        value = getattr(model, name)
+        optional = value is None and name != "restarts"
+        if not optional and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0):
+            raise DataError(worded(name, "a whole number of zero or more", repr(value), "correct it or leave the default"))
+
+
+def chosen_groups(
+    groups: Sequence[Sequence[str | int]] | None,
+    constraint: Constraint | Law | None,
+    outputs: tuple[str, ...],
+    inputs: tuple[str, ...],
+) -> Sequence[Sequence[str | int]]:
+    """The user's groups, or the outputs that the law tells to be in one unit."""
+    if groups is not None or not isinstance(constraint, Constraint):
+        return groups or ()
+    return merged_groups(constraint.in_one_unit(outputs, inputs))
+
+
+def with_extra_columns(X: Any, data: Data) -> np.ndarray:
+    """Inputs and the columns that the law needs besides, from an array that has them in this order."""
+    values = np.asarray(X, dtype=float)
+    wanted = [*data.input_names, *data.extra_columns]
+    if values.ndim != 2 or values.shape[1] != len(wanted):
+        remedy = f"the law needs {list(data.extra_columns)} at prediction too; add it to X"
+        raise DataError(worded("X", f"the columns {wanted}", f"shape {values.shape}", remedy))
+    return read_inputs(values, wanted)[0]
+
+
+class FitTables(NamedTuple):
+    """X and Y as arrays or DataFrames of numbers, and the inputs that were dates."""
+
+    X: Any
+    Y: Any
+    calendar: dict[str, Dates]
+
+
+class Wanted(NamedTuple):
+    """Names that the user gave: inputs, outputs (None = all columns), and columns that the law needs besides."""
+
+    inputs: Sequence[str] | None
+    outputs: Sequence[str] | None
+    extra: Sequence[str]
+
+
+def read_fit_tables(X: Any, Y: Any, wanted: Wanted, constraint: Constraint | Law | None) -> FitTables:
+    """The columns to fit; names of the law that only a column of the data has are pointed out."""
+    x = read_columns(X, None if wanted.inputs is None else [*wanted.inputs, *wanted.extra], "X")
+    y = read_columns(Y, wanted.outputs, "Y")
+    if y.calendar:
+        got = f"dates in {next(iter(y.calendar))!r}"
+        raise DataError(worded("Y", "numbers", got, "convert them, e.g. to seconds since the first"))
+    if isinstance(constraint, FormulaConstraint):
+        inputs = wanted.inputs if wanted.inputs is not None else [name for name in x.names if name not in wanted.extra]
+        constraint.check_columns(wanted.outputs or y.names, inputs, {*x.names, *y.names})
+    return FitTables(x.table, y.table, x.calendar)

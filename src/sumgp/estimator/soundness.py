@@ -1,16 +1,154 @@
-"""Whether a fit can be believed: the law holds at the data, and noise explains every measured value."""
+"""After the fit: values that nothing explains, data that contradict the law or each other, a law not met."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from sumgp.data import find_wild_values, warn_of_wild_values
+from sumgp.data import Data, in_bulk
 from sumgp.errors import SumGPWarning
-from sumgp.laws import Law
+from sumgp.laws import Law, typical_rows
 from sumgp.prediction import Posterior
 from sumgp.strategies import FitProblem
+
+# Codes that instruments and file formats write for "missing": -999, 9999.0, 99.99e3 and the like, and fill values.
+NINES = tuple(10.0**digits - 1.0 for digits in range(3, 10))
+DECIMAL_NINES = (999.9, 999.99, 9999.9, 99999.9)
+FILL_VALUES = (1e20, 1e30, 1e34, 1e35, 1e36, 32767.0, 32768.0, 2147483647.0, 2147483648.0, 9.969209968386869e36)
+CODES = (*NINES, *DECIMAL_NINES, *FILL_VALUES)
+SAME_CODE = 1e-6  # relative; single precision has rounded some of them
+MOST_NAMED = 5  # in warnings of one fit
+FAR = 5.0  # times further from the median of the rest than any of the rest
+
+
+@dataclass(frozen=True)
+class WildValues:
+    """Equal or single values of one output that are far outside its others."""
+
+    output: str
+    rows: tuple[int, ...]  # as given by the user, from 0
+    value: float  # in the first of these rows
+    rest: tuple[float, float]  # from and to
+    is_code: bool
+
+    @property
+    def words(self) -> str:
+        """What was found and what to do."""
+        others = f"the other values of {self.output!r} lie between {self.rest[0]:.4g} and {self.rest[1]:.4g}"
+        place = f"row {self.rows[0]}, output {self.output!r} is {self.value:g}"
+        if self.is_code:
+            count = f" ({len(self.rows)} such values)" if len(self.rows) > 1 else ""
+            return f'Y: {place}{count}, while {others}: probably a code for "missing"; write NaN if it is one'
+        return (
+            f"Y: {place}, while {others}: no noise explains both, and the fit now takes {self.output!r} for very noisy; "
+            "correct the value, or write NaN if it was not measured"
+        )
+
+
+def find_wild_values(data: Data) -> tuple[WildValues, ...]:
+    """Codes far outside the rest, then other values set apart from the bulk."""
+    bulk = in_bulk(data.y)
+    return tuple(found for t in range(data.y.shape[1]) for found in _of_output(data, t, bulk[:, t]))
+
+
+def warn_of_wild_values(found: tuple[WildValues, ...]) -> None:
+    """One warning for each of the first few, and one for the rest."""
+    for wild in found[:MOST_NAMED]:
+        warnings.warn(wild.words, SumGPWarning, stacklevel=4)
+    if len(found) > MOST_NAMED:
+        warnings.warn(f"Y: {len(found) - MOST_NAMED} more values are as far outside", SumGPWarning, stacklevel=4)
+
+
+def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
+    y, name = data.y[:, t], data.output_names[t]
+    coded = np.any([np.abs(np.abs(y) - code) <= SAME_CODE * code for code in CODES], axis=0)
+    rest = bulk & ~coded
+    if rest.sum() < 2:
+        return
+    centre, ends = float(np.median(y[rest])), (float(y[rest].min()), float(y[rest].max()))
+    reach = float(np.abs(y[rest] - centre).max())
+    for value in np.unique(y[coded]):
+        if abs(value - centre) > FAR * reach:
+            yield WildValues(name, tuple(map(int, np.flatnonzero(y == value))), float(value), ends, True)
+    for row in np.flatnonzero(~np.isnan(y) & ~bulk & ~coded):
+        yield WildValues(name, (int(row),), float(y[row]), ends, False)
+
+
+STANDARD_ERRORS = 6.0  # between a stated total and the data's own before a warning
+FEWEST_ROWS = 4
+ROUND_OFF = 1e-9  # of a value: less than that is how it was written down
+
+
+def warn_if_contradicted(problem: FitProblem, law: Law, noise: np.ndarray) -> None:
+    """Compare what complete rows as measured say about each total with what the law states.
+
+    ``noise`` (T,) are variances in the user's units; through a law's curvature they cause a residual of their own.
+    """
+    complete = problem.data.measured[:, law.involved()[: problem.n_outputs]].all(axis=1)
+    if law.unknowns or complete.sum() < FEWEST_ROWS:
+        return
+    typical = problem.scaling.restore(typical_rows(problem.data, problem.scaling))
+    filled = np.where(problem.data.measured, problem.data.y, typical)[complete]
+    x = problem.data.x[complete]
+    active = law.active(x)
+    with np.errstate(all="ignore"):
+        residual, magnitude = law.residual(filled, x), law.magnitude(filled, x)
+    for row in range(law.n_rows):
+        used = np.isfinite(residual[:, row]) & np.isfinite(magnitude[:, row]) & active[:, row]
+        values = residual[used, row]
+        if len(values) < FEWEST_ROWS:
+            continue
+        round_off = 1e-12 * float(magnitude[used, row].max())
+        error = max(float(values.std(ddof=1)) / np.sqrt(len(values)), round_off)
+        offset, bias = float(values.mean()), _noise_bias(law, filled, x, row, noise)
+        if abs(offset) > STANDARD_ERRORS * error + 2.0 * abs(bias) + float(law.noise[row]):
+            warnings.warn(
+                f"the data contradict the law {law.labels[row]!r}: measured rows miss it by {offset:.4g} on average, "
+                f"with a standard error of {error:.2g}; check the total, or declare it unknown",
+                SumGPWarning,
+                stacklevel=3,
+            )
+
+
+def warn_if_repeats_contradict(problem: FitProblem) -> None:
+    """Rows at the same input that differ by far more than the noise they are said to have."""
+    if problem.noise.known is None:
+        return
+    data, sd = problem.data, np.sqrt(problem.noise.variances(np.zeros(0))) * problem.scaling.y_scale
+    _, place = np.unique(data.x, axis=0, return_inverse=True)
+    for t, name in enumerate(data.output_names):
+        seen = data.measured[:, t]
+        count = np.bincount(place[seen])
+        mean = np.bincount(place[seen], data.y[seen, t]) / np.maximum(count, 1)
+        gap = np.abs(data.y[seen, t] - mean[place[seen]])
+        stated = STANDARD_ERRORS * sd[seen, t] + ROUND_OFF * np.abs(data.y[seen, t])
+        if np.any(gap > stated):
+            worst = int(np.argmax(gap - stated))
+            warnings.warn(
+                f"noise: rows at the same input differ in {name!r} by {gap[worst]:.3g} from their mean, with a stated "
+                f"standard deviation of {sd[seen, t][worst]:.3g}; give a larger one, or leave noise='per-output'",
+                SumGPWarning,
+                stacklevel=3,
+            )
+
+
+def _noise_bias(law: Law, f: np.ndarray, x: np.ndarray, row: int, noise: np.ndarray) -> float:
+    """Mean residual that noise alone causes through the law's curvature (E[z^2] exceeds the true square)."""
+    bias = 0.0
+    for t, variance in enumerate(noise):
+        step = np.sqrt(variance)
+        up, down = f.copy(), f.copy()
+        up[:, t] += step
+        down[:, t] -= step
+        with np.errstate(all="ignore"):
+            second = law.residual(up, x)[:, row] + law.residual(down, x)[:, row] - 2.0 * law.residual(f, x)[:, row]
+        usable = second[np.isfinite(second)]
+        bias += 0.5 * float(usable.mean()) if len(usable) else 0.0
+    return bias
+
 
 HELD = 1e-6  # residual of the mean, relative to the law's terms, up to which a law holds
 MOST_ROWS = 300  # at which a fit is looked at

@@ -1,9 +1,7 @@
 """Searching, drawing and weighting hyperparameters."""
 
 from sumgp.hyperparameters.average import Integration, curvature, integrate
-from sumgp.hyperparameters.objective import Evidence, Objective
-from sumgp.hyperparameters.optimise import MapEstimate, maximise, starting_points
-from sumgp.hyperparameters.proposal import CURVATURE_FLOOR
+from sumgp.hyperparameters.optimise import CURVATURE_FLOOR, Evidence, MapEstimate, Objective, maximise, starting_points
 from sumgp.hyperparameters.scan import Scan, clustered_rows, row_spacing
 
 __all__ = [

@@ -1,15 +1,51 @@
-"""Maximum a posteriori hyperparameters: L-BFGS-B from several starts, with the paper's three checks (appendix B.8)."""
+"""Maximise the posterior density of hyperparameters, and propose others around the maximum."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
+from scipy.special import gammaln
+from scipy.stats import chi2, norm, qmc
 
 from sumgp.errors import NumericalError
-from sumgp.hyperparameters.objective import REFUSED, Objective
+from sumgp.priors import MultitaskPrior
+
+Evidence = Callable[[np.ndarray], tuple[float, np.ndarray]]
+
+REFUSED = 1e25  # value of a point where the evidence cannot be computed; finite, so that a line search backs off
+
+
+@dataclass(frozen=True)
+class Objective:
+    """-log p(y | theta) - log p(theta) with its gradient."""
+
+    prior: MultitaskPrior
+    evidence: Evidence
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient; a failed Cholesky factor is a very bad value, not an exception."""
+        try:
+            value, gradient = self.evidence(theta)
+        except NumericalError:
+            return REFUSED, np.zeros(len(theta))
+        prior_value, prior_gradient = self.prior.log_prior(theta)
+        if not np.isfinite(value) or not np.all(np.isfinite(gradient)):
+            return REFUSED, np.zeros(len(theta))
+        return -value - prior_value, -gradient - prior_gradient
+
+    def value(self, theta: np.ndarray) -> float:
+        """The value alone, which some evidences give at less cost."""
+        if not hasattr(self.evidence, "value"):
+            return self(theta)[0]
+        try:
+            value = float(self.evidence.value(theta))
+        except NumericalError:
+            return REFUSED
+        return -value - self.prior.log_prior(theta)[0] if np.isfinite(value) else REFUSED
+
 
 FIRST_STEPS = 40  # of every start; then only the best goes on
 PRECISION = 1e-6  # of the log posterior, at which a run ends
@@ -154,3 +190,57 @@ def _attempt(objective: Objective, start: np.ndarray, max_steps: int, ended_befo
     ended = result.status == 0  # a step that no longer improves, which in long narrow valleys comes before a flat slope
     still = ended or not free.any() or float(np.max(np.abs(gradient[free]))) < 0.05 * max(1.0, abs(value) * 1e-3)
     return Attempt(theta, value, int(result.nit), "converged" if still else "step limit")
+
+
+DEGREES = 6.0
+CURVATURE_FLOOR = 0.25
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A multivariate Student t."""
+
+    mean: np.ndarray
+    root: np.ndarray  # lower factor of the scale matrix
+
+    @classmethod
+    def around(cls, maximum: np.ndarray, curvature: np.ndarray) -> Proposal:
+        """As wide as the curvature of minus the log density says, but not wider than the floor lets it."""
+        values, vectors = np.linalg.eigh(curvature)
+        return cls(maximum, _root((vectors / np.maximum(values, CURVATURE_FLOOR)) @ vectors.T))
+
+    @classmethod
+    def of_moments(cls, thetas: np.ndarray, weights: np.ndarray, wide: np.ndarray) -> Proposal:
+        """Mean and covariance of weighted draws (n, p); the fewer count, the more of the covariance ``wide`` is mixed in."""
+        mean = weights @ thetas
+        away = thetas - mean
+        p, effective = thetas.shape[1], 1.0 / float(np.sum(weights**2))
+        share = p / (p + effective)
+        return cls(mean, _root((1.0 - share) * (away.T * weights) @ away + share * wide))
+
+    @property
+    def scale(self) -> np.ndarray:
+        """(p, p) scale matrix."""
+        return self.root @ self.root.T
+
+    def sample(self, count: int, generator: np.random.Generator) -> np.ndarray:
+        """Quasi-random draws (scrambled Sobol), (count, p)."""
+        p = len(self.mean)
+        u = np.clip(qmc.Sobol(p + 1, scramble=True, seed=generator).random(count), 1e-9, 1.0 - 1e-9)
+        scale = np.sqrt(DEGREES / chi2.ppf(u[:, p], DEGREES))
+        return self.mean + (norm.ppf(u[:, :p]) * scale[:, None]) @ self.root.T
+
+    def log_density(self, theta: np.ndarray) -> np.ndarray:
+        """(count,) log densities."""
+        p = len(self.mean)
+        squares = np.sum(self.whitened(theta) ** 2, axis=1)
+        constant = gammaln(0.5 * (DEGREES + p)) - gammaln(0.5 * DEGREES) - 0.5 * p * np.log(DEGREES * np.pi)
+        return constant - np.sum(np.log(np.diagonal(self.root))) - 0.5 * (DEGREES + p) * np.log1p(squares / DEGREES)
+
+    def whitened(self, theta: np.ndarray) -> np.ndarray:
+        """(count, p) places in units of the scale."""
+        return np.linalg.solve(self.root, (theta - self.mean).T).T
+
+
+def _root(matrix: np.ndarray) -> np.ndarray:
+    return np.linalg.cholesky(0.5 * (matrix + matrix.T))

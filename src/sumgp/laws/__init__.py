@@ -1,19 +1,25 @@
 """Laws: linear, sums of transformed outputs, general functions, and formulas that become the most specific of them."""
 
 from sumgp.laws.combination import AllOf, combine
-from sumgp.laws.consistency import check_law, independent_rows
 from sumgp.laws.constraint import Constraint, Unknown
-from sumgp.laws.curvature import Bend, bend
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint
 from sumgp.laws.functions import FunctionConstraint
+from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, project
 from sumgp.laws.imbalance import Imbalance, measured_imbalance
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
 from sumgp.laws.linear import LinearConstraint
-from sumgp.laws.points import LawSetup, complete_scaling, linear_rows, set_up_law, typical_rows
-from sumgp.laws.projection import project
-from sumgp.laws.scaled import UnitFreeLaw
+from sumgp.laws.points import (
+    LawSetup,
+    RightSides,
+    check_law,
+    complete_scaling,
+    independent_rows,
+    linear_rows,
+    set_up_law,
+    typical_rows,
+    unit_free_rows,
+)
 from sumgp.laws.sums import SumConstraint, Term
-from sumgp.laws.task_rows import RightSides, unit_free_rows
 
 __all__ = [
     "AllOf",

@@ -1,7 +1,6 @@
 """Conditioning a Gaussian on a nonlinear law at many points at once."""
 
-from sumgp.lawsolve.follow import follow_law
-from sumgp.lawsolve.solve import ENOUGH, FULL, LawSolution, law_evidence, solve_law, solve_linear_law
+from sumgp.lawsolve.solve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
 
 __all__ = [
     "ENOUGH",

@@ -3,6 +3,11 @@
 Given f ~ N(m, P) over n points with C columns each, find the most probable f with g(f, x) = 0: Gauss-Newton on
 q^T P q / 2 + |g|^2 / (2 s^2) with f = m + P q, the law's sd s annealed from the size of its own uncertainty downwards.
 Globalised by a line search; a second-order correction keeps full steps acceptable near a curved law (Maratos effect).
+
+A second start for nonlinear laws: impose the law at one point after the other, from where outputs are known outwards.
+Gauss-Newton from the posterior mean takes the branch of the law that is nearest to it point by point. Where an output was
+not measured, the mean runs back to its average, and the nearest branch may be one that no smooth curve reaches. Conditioning
+on the law one point at a time carries value and slope along, also through turning points where two branches cross.
 """
 
 from __future__ import annotations
@@ -255,3 +260,49 @@ def _merit(q: np.ndarray, displacement: np.ndarray, g: np.ndarray, variances: np
     with np.errstate(over="ignore", invalid="ignore"):
         value = 0.5 * float(np.sum(q * displacement)) + 0.5 * float(np.sum(g.ravel() ** 2 / variances))
     return value if np.isfinite(value) else np.inf
+
+
+LOCAL_STEPS = 2
+EQUAL_BRANCH = 1e-6  # relative difference of variances that round-off may make
+STOPS = 30  # points at which the law is imposed on the way
+
+
+def follow_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """(n, C) mean of N(m, P) after conditioning on g = 0 at some of the points in turn, the least uncertain first.
+
+    Each turn is an iterated Kalman update with the law's ``variances`` (n R,) as noise: the law is linearised where the
+    point itself comes to lie, and all points move with it. Returns m where the law has no number.
+    """
+    n, C = m.shape
+    noise = variances.reshape(n, -1)
+    stops = np.linspace(0, n - 1, min(n, STOPS)).round().astype(int)
+    mean, K = m.copy(), P.reshape(n, C, n, C)[:, :, stops]
+    # (stops,) total variance of each stop that is still waiting.
+    spread = np.einsum("scsc->s", K[stops])
+    for _ in stops:
+        least = float(np.min(spread))
+        s = int(np.argmax(spread <= least + EQUAL_BRANCH * abs(least)))
+        i = stops[s]
+        here, local, f = x[i : i + 1], K[i, :, s], mean[i]
+        for _ in range(LOCAL_STEPS):
+            g, J = law.residual(f[None], here)[0], law.jacobian(f[None], here)[0]
+            left = J @ (f - mean[i]) - g
+            JP = J @ local
+            S = JP @ J.T
+            S.flat[:: len(S) + 1] += noise[i]
+            if not (np.isfinite(left).all() and np.isfinite(S).all()):
+                return m
+            w = _solved(S, left)
+            f = mean[i] + JP.T @ w
+        gain = K[:, :, s] @ J.T  # (n, C, R)
+        mean = mean + gain @ w
+        at_stops = gain[stops].reshape(-1, len(w))
+        pulled = _solved(S, at_stops.T)
+        K = K - (gain @ pulled).reshape(K.shape)
+        spread = spread - np.einsum("kr,rk->k", at_stops, pulled).reshape(-1, C).sum(axis=1)
+        spread[s] = np.inf
+    return mean if np.all(np.isfinite(mean)) else m
+
+
+def _solved(S: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return right / S[0, 0] if len(S) == 1 else np.linalg.solve(S, right)

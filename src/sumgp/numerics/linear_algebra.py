@@ -1,17 +1,27 @@
-"""Dense linear algebra with its derivatives: factors, Schur conditioning, matrix exponential.
+"""Linear algebra: factors and their derivatives, small matrices of many points, and the memory and threads they take.
 
+Dense linear algebra with its derivatives: factors, Schur conditioning, matrix exponential.
 Everything here works on small symmetric matrices in float64 and raises NumericalError, never LinAlgError.
+
+Factorisations of many small matrices at once.
+Matrices come as (n, D, D) so that NumPy's stacked matrix product applies; inside, the long axis is put last and the
+elimination runs over the short ones, each step one array operation over all n matrices.
 """
 
 from __future__ import annotations
 
+import os
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
+from threadpoolctl import ThreadpoolController
 
-from sumgp.errors import NumericalError
+from sumgp.errors import DataError, NumericalError
 
 JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)
 
@@ -182,3 +192,138 @@ def symmetric_exponential(S: np.ndarray) -> SymmetricExponential:
     if info != 0:
         raise NumericalError("the eigenvalues of a task covariance did not converge; check the scale of the data")
     return SymmetricExponential((U * np.exp(values)) @ U.T, values, U)
+
+
+REMEDY = (
+    "a noise or law variance is too small beside the prior: increase it (a law variance of 1e-9 of the measurements' works)"
+)
+
+
+def root(matrices: np.ndarray) -> np.ndarray:
+    """(n, D, D) upper triangular R with R^T R = M for positive semidefinite M (n, D, D).
+
+    A pivot that is round-off of its own diagonal entry counts as zero, so singular matrices and entries of very
+    different size are both fine.
+    """
+    size = matrices.shape[-1]
+    work = matrices.transpose(1, 2, 0).copy()
+    threshold = 4.0 * size * np.finfo(float).eps * np.abs(work[range(size), range(size)])
+    for k in range(size):
+        usable = work[k, k] > threshold[k]
+        work[k, k:] *= np.where(usable, 1.0 / np.sqrt(np.where(usable, work[k, k], 1.0)), 0.0)
+        work[k, :k] = 0.0
+        for row in range(k + 1, size):
+            work[row, row:] -= work[k, row] * work[k, row:]
+    return np.ascontiguousarray(work.transpose(2, 0, 1))
+
+
+def whiten(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n, D, m) solutions L^-1 B and (n,) log-determinants of M = L L^T, for definite M (n, D, D) and B (n, D, m).
+
+    NumericalError if an M is not definite.
+    """
+    size = matrices.shape[-1]
+    work = np.empty((size, size + right.shape[-1], len(matrices)))
+    work[:, :size] = matrices.transpose(1, 2, 0)
+    work[:, size:] = right.transpose(1, 2, 0)
+    for k in range(size):
+        if not work[k, k].min(initial=1.0) > 0.0:
+            raise NumericalError(f"a covariance lost its definiteness to round-off; {REMEDY}")
+        work[k, k:] /= np.sqrt(work[k, k])
+        for row in range(k + 1, size):
+            work[row, row:] -= work[k, row] * work[k, row:]
+    logdet = 2.0 * np.log(work[range(size), range(size)]).sum(axis=0)
+    return np.ascontiguousarray(work[:, size:].transpose(2, 0, 1)), logdet
+
+
+def symmetric(matrices: np.ndarray) -> np.ndarray:
+    """(n, D, D) matrices with the round-off between M and M^T averaged away."""
+    return 0.5 * (matrices + matrices.swapaxes(-1, -2))
+
+
+def transposed(matrices: np.ndarray) -> np.ndarray:
+    """Each matrix of a stack (..., m, n) turned to (..., n, m), without copying."""
+    return matrices.swapaxes(-1, -2)
+
+
+NUMBER = 8  # bytes
+GIGABYTE = 1e9
+
+
+def dense_bytes(n_points: int, n_outputs: int, n_measured: int) -> float:
+    """Peak of one dense evidence with gradient, as measured: a matrix over all entries, 3 over points, and over the
+    measured entries 3, or 2.75 where gaps make some of them short-lived copies.
+    """
+    n_all = n_points * n_outputs
+    copies = 3.0 if n_measured == n_all else 2.75
+    return NUMBER * (copies * n_measured**2 + n_all**2 + 3.0 * n_points**2)
+
+
+def kronecker_bytes(n_points: int, n_outputs: int, n_measured: int) -> float:
+    """Peak of one Kronecker evidence with gradient, as measured: 7 matrices over points, or 5 and as many numbers for each
+    pair of a missing entry with any entry.
+    """
+    n_all = n_points * n_outputs
+    return NUMBER * max(7.0 * n_points**2, 5.0 * n_points**2 + 5.1 * (n_all - n_measured) * n_all)
+
+
+def available_bytes() -> float:
+    """Memory that can still be had without swapping, within a container's limit; infinite where no system tells."""
+    found = [_meminfo(), _container_limit()]
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        found.append(float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE"))
+    return min(found)
+
+
+def check_memory(n_points: int, n_outputs: int, n_measured: int, n_inputs: int, kronecker: bool = False) -> None:
+    """Raise DataError if a fit by dense algebra would not fit into memory, with the figures and the way out."""
+    needed = (kronecker_bytes if kronecker else dense_bytes)(n_points, n_outputs, n_measured)
+    free = available_bytes()
+    if needed <= free:
+        return
+    ways = ""
+    if n_inputs == 1:
+        ways = "use solver=Markov() with a Matern kernel (memory grows with the rows only), or "
+    elif not kronecker and kronecker_bytes(n_points, n_outputs, n_measured) <= free:
+        ways = "use solver=Kronecker() (one kernel term, linear laws with constant coefficients), or "
+    most = int(n_points * np.sqrt(free / needed))
+    raise DataError(
+        f"memory: a {'Kronecker' if kronecker else 'dense'} fit of {n_points} rows with {n_measured} measured values needs "
+        f"about {needed / GIGABYTE:.1f} GB, {free / GIGABYTE:.1f} GB are available; {ways}use at most {most} rows"
+    )
+
+
+def _meminfo() -> float:
+    path = Path("/proc/meminfo")
+    if not path.is_file():
+        return float("inf")
+    for line in path.read_text(encoding="ascii").splitlines():
+        name, _, rest = line.partition(":")
+        if name == "MemAvailable":
+            return float(rest.split()[0]) * 1024.0
+    return float("inf")
+
+
+def _container_limit() -> float:
+    path = Path("/sys/fs/cgroup/memory.max")
+    text = path.read_text(encoding="ascii").strip() if path.is_file() else "max"
+    return float(text) if text.isdigit() else float("inf")
+
+
+SMALL_BLAS = 400  # measured entries below which threads cost more than they give
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    # Looking for them takes as long as some fits' algebra; NumPy and SciPy load theirs when imported.
+    return ThreadpoolController()
+
+
+def limited_threads(threads: int | None) -> AbstractContextManager[Any]:
+    """Within this context BLAS uses at most so many threads; None = as many as it likes."""
+    return _libraries().limit(limits=threads, user_api="blas")
+
+
+def threads_for(entries: int) -> AbstractContextManager[Any]:
+    """Threads that suit so many measured entries: one, or as many as BLAS likes."""
+    return limited_threads(1 if entries <= SMALL_BLAS else None)

@@ -1,5 +1,6 @@
-"""Draws that belong to a point: the same standard normal numbers at every point, moved onto the law there.
+"""Marginals by draws where the law bends, with numbers common to all points, and the likelier branch.
 
+Draws that belong to a point: the same standard normal numbers at every point, moved onto the law there.
 What is read off them at one point (interval ends, spread, probabilities) does not depend on which other points are
 predicted.
 """
@@ -8,13 +9,100 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
 from sumgp.laws import UnitFreeLaw
+from sumgp.priors import canonical_order
 from sumgp.strategies import Unprojected, projected_draws
+
+if TYPE_CHECKING:
+    from sumgp.prediction.posterior import Posterior
+
+SEPARATE = 4.0  # a gap between component means that separates branches, in the components' own standard deviations
+
+
+def likelier_mean(means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(n, C) weighted means of component means (K, n, C), at each point of those on the likelier side of a wide gap.
+
+    ``variances`` (K, n, T) are the components' own, of the outputs, which are the first T columns. Without a gap in any
+    output the mean is that of all components.
+    """
+    count, n, T = variances.shape
+    if count == 1:
+        return means[0]
+    outputs = means[:, :, :T]
+    ordered = np.sort(outputs, axis=0)
+    own = np.sqrt(np.tensordot(weights, np.maximum(variances, 0.0), axes=1))  # (n, T)
+    ratios = np.diff(ordered, axis=0) / np.maximum(own, 1e-300)
+    widest = ratios.transpose(1, 0, 2).reshape(n, -1).argmax(axis=1)
+    place, output = np.divmod(widest, T)
+    points = np.arange(n)
+    separate = ratios[place, points, output] > SEPARATE
+    below = outputs[:, points, output] <= ordered[place, points, output]  # (K, n)
+    side = np.where(weights @ below >= 0.5, below, ~below)
+    share = weights[:, None] * np.where(separate, side, True)
+    return np.einsum("kn,knc->nc", share, means) / share.sum(axis=0)[:, None]
+
+
+BANDWIDTH = 0.9  # of the smoothed density, times the spread and M^(-1/5) (Silverman's rule)
+INTERQUARTILE = 1.34  # of a Gaussian, in standard deviations
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnMarginals:
+    """M sorted draws (M, n, T) of each output at each point.
+
+    The i-th draw stands for the probability (i - 1/2) / M, with straight lines between, so that quantiles never leave the
+    range of the draws: where all draws lie on a law, intervals end where the law does.
+    """
+
+    draws: np.ndarray
+
+    @property
+    def std(self) -> np.ndarray:
+        """(n, T) standard deviations."""
+        return self.draws.std(axis=0)
+
+    def quantile(self, probability: float) -> np.ndarray:
+        """(n, T) quantiles."""
+        last = len(self.draws) - 1
+        place = float(np.clip(probability * (last + 1) - 0.5, 0.0, last))
+        low = min(int(place), last - 1)
+        return self.draws[low] + (place - low) * (self.draws[low + 1] - self.draws[low])
+
+    def cdf(self, values: np.ndarray) -> np.ndarray:
+        """(n, T) probabilities below ``values``, the inverse of ``quantile``."""
+        last = len(self.draws) - 1
+        below = np.sum(self.draws <= values, axis=0)
+        low = np.clip(below - 1, 0, last - 1)[None]
+        a, b = np.take_along_axis(self.draws, low, axis=0)[0], np.take_along_axis(self.draws, low + 1, axis=0)[0]
+        share = np.divide(values - a, b - a, out=np.zeros_like(a), where=b > a)
+        inside = (low[0] + np.clip(share, 0.0, 1.0) + 0.5) / (last + 1)
+        return np.where(below == 0, 0.0, np.where(below > last, 1.0, inside))
+
+    def log_density(self, values: np.ndarray) -> np.ndarray:
+        """(n, T) log densities, smoothed by a Gaussian kernel.
+
+        One part in M + 1 is a Gaussian with the moments of the draws: a value beyond all draws is unlikely, not impossible.
+        """
+        M = len(self.draws)
+        quartiles = self.quantile(0.75) - self.quantile(0.25)
+        tiny = np.finfo(float).tiny ** 0.5
+        std = np.maximum(self.std, tiny)
+        narrower = np.minimum(std, np.where(quartiles > 0, quartiles / INTERQUARTILE, std))
+        width = np.maximum(BANDWIDTH * M**-0.2 * narrower, tiny)
+        with np.errstate(under="ignore", over="ignore"):
+            kernels = np.sum(np.exp(-0.5 * ((values - self.draws) / width) ** 2), axis=0) / width
+            z = (values - self.draws.mean(axis=0)) / std
+        # The Gaussian's logarithm is kept apart: far out its density is below all numbers.
+        far = -0.5 * z**2 - np.log(std)
+        near = np.log(np.maximum(kernels, np.finfo(float).tiny))
+        return np.logaddexp(near, far) - np.log(M + 1) - 0.5 * np.log(2.0 * np.pi)
+
 
 POWER = 9  # 512 draws: ends of 95 % intervals within 0.05 sd of those of many draws
 SEED = 0  # of the scrambled Sobol numbers
@@ -89,4 +177,18 @@ def principal_root(covariance: np.ndarray, rank: np.ndarray) -> np.ndarray:
     return sd[:, :, None] * (root @ (V * side[:, None, :]))
 
 
-__all__ = ["CommonNumbers", "common_numbers", "point_draws", "principal_root"]
+def drawn_marginals(posterior: Posterior, parts: Sequence[Unprojected], x: np.ndarray) -> DrawnMarginals:
+    """Marginals at strongly bent points x (n, D + E) of a posterior, whose components there are ``parts``."""
+    fitted, data, T = posterior.fitted, posterior.data, len(posterior.output_names)
+    law = fitted.law
+    assert law is not None
+    rows = data.order
+    # Outputs that were never measured are told apart by their place in the law.
+    slopes = np.abs(law.jacobian(np.ones((1, law.n_columns)), data.x[rows][:1])).sum(axis=(0, 1))
+    order = canonical_order(posterior.scaling.outputs(data.y[rows]), data.output_names, slopes[:T])
+    numbers = common_numbers(fitted.weights, np.concatenate([np.argsort(order), np.arange(T, law.n_columns)]))
+    draws = point_draws(law, parts, numbers, x)[:, :, :T]
+    if posterior.noisy:
+        sds = np.sqrt([c.noise for c in fitted.components])[numbers.owners]
+        draws = draws + (numbers.noise[:, None] * sds)[:, None, :]
+    return DrawnMarginals(np.sort(draws, axis=0))

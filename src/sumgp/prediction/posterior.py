@@ -15,14 +15,19 @@ from sumgp.errors import DataError, worded
 from sumgp.laws import Law, project
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
-from sumgp.prediction.drawn import DrawnMarginals
-from sumgp.prediction.gaussian_mixture import GaussianMixture, mixture_quantile
-from sumgp.prediction.joint import mixture_covariance
-from sumgp.prediction.marginals import PointMarginals, followed, point_marginals
-from sumgp.prediction.point_draws import common_numbers, point_draws
-from sumgp.prediction.skewed import SkewedMixture
-from sumgp.prediction.tabulated import as_frame, as_multiindex_frame, as_xarray
-from sumgp.priors import canonical_order
+from sumgp.prediction.mixture import (
+    GaussianMixture,
+    PointMarginals,
+    Points,
+    SkewedMixture,
+    followed,
+    mixture_covariance,
+    mixture_draws,
+    point_marginals,
+    with_variances,
+)
+from sumgp.prediction.point_draws import DrawnMarginals, drawn_marginals
+from sumgp.prediction.tabulated import as_frame, as_multiindex_frame, as_xarray, constants_table
 from sumgp.strategies import Fitted
 
 if TYPE_CHECKING:
@@ -200,37 +205,14 @@ class Posterior:
         if self.noisy:
             noise = self.fitted.weights @ np.stack([c.noise for c in self.fitted.components])
             total[np.diag_indices(n * T)] += np.tile(noise, n)
-        scale = np.tile(self.scaling.y_scale, n)
-        total *= scale
-        total *= scale[:, None]
-        # The law's curvature changes single points: where it narrows them their correlations stay; what it adds to their
-        # variances has no correlations we know of.
-        own, std = np.sqrt(np.maximum(np.diagonal(total), 0.0)), self.std.ravel()
-        narrower = np.divide(std, own, out=np.ones_like(own), where=own > std)
-        total *= narrower
-        total *= narrower[:, None]
-        total[np.diag_indices(n * T)] = std**2
-        return total
+        return with_variances(total, np.tile(self.scaling.y_scale, n), self.std.ravel())
 
     def sample(self, n: int = 1, random_state: int = 0) -> np.ndarray:
         """(n, points, T) joint draws; each obeys the law (with its own value of an unknown constant)."""
         self._check_joint("sample")
-        draws = self._draws(n, random_state)[:, :, : self._n_outputs]
-        return self.scaling.restore(draws)
-
-    def _draws(self, count: int, random_state: int) -> np.ndarray:
-        generator = np.random.default_rng(random_state)
-        owners = np.sort(generator.choice(len(self.fitted.weights), size=count, p=self.fitted.weights))
-        inputs = self.scaling.inputs(self.x)
-        parts = []
-        for owner in np.unique(owners):
-            component = self.fitted.components[owner]
-            draws = component.sample(inputs, self.x, int(np.sum(owners == owner)), generator)
-            if self.noisy:
-                T = self._n_outputs
-                draws[:, :, :T] += generator.standard_normal(draws[:, :, :T].shape) * np.sqrt(component.noise)
-            parts.append(draws)
-        return np.concatenate(parts)[generator.permutation(count)]
+        noisy = self._n_outputs if self.noisy else 0
+        draws = mixture_draws(self.fitted, Points(self.scaling.inputs(self.x), self.x), noisy, n, random_state)
+        return self.scaling.restore(draws[:, :, : self._n_outputs])
 
     def _drawn(self) -> Iterator[tuple[np.ndarray, DrawnMarginals]]:
         """Points where the law's curvature shapes the marginals, and these; of so many at a time that memory is bounded."""
@@ -247,20 +229,7 @@ class Posterior:
     @cached_property
     def _kept_draws(self) -> DrawnMarginals:
         """Of all strongly bent points."""
-        law, marginals = self.fitted.law, self._marginals
-        assert law is not None
-        rows = self.data.order
-        # Outputs that were never measured are told apart by their place in the law.
-        slopes = np.abs(law.jacobian(np.ones((1, law.n_columns)), self.data.x[rows][:1])).sum(axis=(0, 1))
-        measured = self.scaling.outputs(self.data.y[rows])
-        order = canonical_order(measured, self.data.output_names, slopes[: self._n_outputs])
-        rank = np.concatenate([np.argsort(order), np.arange(self._n_outputs, law.n_columns)])
-        numbers = common_numbers(self.fitted.weights, rank)
-        draws = point_draws(law, marginals.bent_parts, numbers, self.x[marginals.bent])[:, :, : self._n_outputs]
-        if self.noisy:
-            sds = np.sqrt([c.noise for c in self.fitted.components])[numbers.owners]
-            draws = draws + (numbers.noise[:, None] * sds)[:, None, :]
-        return DrawnMarginals(np.sort(draws, axis=0))
+        return drawn_marginals(self, self._marginals.bent_parts, self.x[self._marginals.bent])
 
     def _check_joint(self, what: str) -> None:
         size = len(self.x) * self._n_outputs
@@ -272,23 +241,7 @@ class Posterior:
 
     def constants(self, level: float = 0.95) -> pd.DataFrame:
         """Estimated constants of the law: mean, sd, lower, upper, one row each (empty without unknowns)."""
-        import pandas as pd
-
-        law = self.fitted.law
-        names = law.law.unknowns if law is not None else ()
-        T = self._n_outputs
-        rows = []
-        for i, name in enumerate(names):
-            shift, scale = law.shift[T + i], law.scale[T + i]  # type: ignore[union-attr]
-            parts = [c.marginals(self.scaling.inputs(self.x[:1]), self.x[:1]) for c in self.fitted.components]
-            m = np.array([p[0][0, T + i] for p in parts])[:, None, None]
-            s = np.sqrt(np.array([p[1][0, T + i, T + i] for p in parts]))[:, None, None]
-            w = self.fitted.weights
-            mean = float(np.sum(w * m[:, 0, 0]))
-            sd = float(np.sqrt(np.sum(w * (s[:, 0, 0] ** 2 + (m[:, 0, 0] - mean) ** 2))))
-            ends = [float(mixture_quantile(m, s, w, p)[0, 0]) for p in (0.5 - level / 2, 0.5 + level / 2)]
-            rows.append([name, shift + scale * mean, scale * sd, shift + scale * ends[0], shift + scale * ends[1]])
-        return pd.DataFrame(rows, columns=["constant", "mean", "sd", "lower", "upper"]).set_index("constant")
+        return constants_table(self, level)
 
     def residual(self) -> np.ndarray:
         """(n, R) law residual of the mean, in the law's own units; zero columns without a law."""
@@ -338,6 +291,3 @@ class Posterior:
         from sumgp.prediction.plotting import plot_posterior
 
         return plot_posterior(self, level, ax, residual, labels)
-
-
-__all__ = ["Posterior"]

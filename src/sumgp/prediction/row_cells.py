@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 from sumgp.data import Data
 from sumgp.laws import project
-from sumgp.prediction.marginals import local_parts
+from sumgp.prediction.mixture import local_parts
 from sumgp.strategies import Fitted
 
 LOG_2PI = float(np.log(2.0 * np.pi))

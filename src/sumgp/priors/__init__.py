@@ -1,12 +1,28 @@
 """Priors over several outputs: kernels, task covariances, noise, and the law's place in them."""
 
-from sumgp.priors.candidates import Candidate, default_candidates, given_candidate
+from sumgp.priors.candidates import (
+    Candidate,
+    Period,
+    Reordered,
+    canonical_order,
+    default_candidates,
+    given_candidate,
+    nullspace_basis,
+    nullspace_task,
+    reordered,
+    shown_period,
+)
 from sumgp.priors.kernels import HyperPrior, KernelOnPoints, hyper_priors, leaves, lengthscale_mask, local_lengthscales
-from sumgp.priors.multitask import Hyperparameters, MultitaskPrior, SchurConditioning, TaskLaw
-from sumgp.priors.noise import SMALLEST, NoiseModel, read_noise, read_weights
-from sumgp.priors.nullspace import nullspace_basis, nullspace_task
-from sumgp.priors.period import Period, shown_period
-from sumgp.priors.reorder import Reordered, canonical_order, reordered
+from sumgp.priors.multitask import (
+    SMALLEST,
+    Hyperparameters,
+    MultitaskPrior,
+    NoiseModel,
+    SchurConditioning,
+    TaskLaw,
+    read_noise,
+    read_weights,
+)
 from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, TaskCovariance
 
 __all__ = [

@@ -1,18 +1,66 @@
-"""The priors that are tried: the user's, or a few that differ in what they let outputs have in common."""
+"""Priors that are tried: kernels, a period that the data show, tasks within a law, and outputs in canonical order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Kernel, RationalQuadratic
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.priors.kernels import prepare_kernel
-from sumgp.priors.period import Period
+from sumgp.priors.multitask import MultitaskPrior, NoiseModel
 from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, TaskCovariance
+
+FEWEST_PERIODS = 4.0  # within the range of the inputs: fewer look like any other smooth curve
+FINENESS = 0.125  # step of the frequencies in cycles over the range: the phase at the ends is right to a sixteenth of one
+SHOWN = 0.4  # share of an output's variance in its sine, from which on the evidence is asked about a period
+FEWEST_ROWS, MOST_ROWS = 16, 600  # fewer always fit some sine, more take long
+
+
+@dataclass(frozen=True)
+class Period:
+    """A period along the input, and for each output whether it shows it."""
+
+    length: float
+    shown_by: tuple[bool, ...]
+
+
+def shown_period(x: np.ndarray, y: np.ndarray) -> Period | None:
+    """Period along one input x (N, 1) that outputs y (N, T, NaN = not measured) share, or None if there is none.
+
+    That of the frequency at which a + b sin + c cos explains most, summed over the outputs in units of their variances.
+    """
+    measured = ~np.isnan(y)
+    places = len(np.unique(x))
+    span = float(np.ptp(x))
+    if x.shape[1] != 1 or len(x) > MOST_ROWS or places < FEWEST_ROWS:
+        return None
+    cycles = np.arange(FEWEST_PERIODS, 0.5 * (places - 1), FINENESS)
+    angle = 2.0 * np.pi * cycles[:, None] * ((x[:, 0] - x[0, 0]) / span)
+    shares = [_explained(angle[:, seen], column[seen]) for column, seen in zip(y.T, measured.T, strict=True)]
+    best = int(np.argmax(np.sum(shares, axis=0)))
+    shown_by = tuple(bool(share[best] > SHOWN) for share in shares)
+    return Period(span / float(cycles[best]), shown_by) if any(shown_by) else None
+
+
+def _explained(angle: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """(F,) share of the variance of values (n,) that a sine at each of angles (F, n) explains."""
+    if len(values) < FEWEST_ROWS or np.ptp(values) == 0:
+        return np.zeros(len(angle))
+    centred = values - values.mean()
+    S, C = np.sin(angle), np.cos(angle)
+    S, C = S - S.mean(axis=1, keepdims=True), C - C.mean(axis=1, keepdims=True)
+    ss, cc, sc = np.sum(S * S, axis=1), np.sum(C * C, axis=1), np.sum(S * C, axis=1)
+    s, c = S @ centred, C @ centred
+    determinant = ss * cc - sc * sc
+    # At a frequency that the rows cannot tell from another, sine and cosine are one.
+    regular = determinant > 1e-6 * len(values) ** 2
+    explained = (cc * s * s - 2.0 * sc * s * c + ss * c * c) / np.where(regular, determinant, 1.0)
+    return np.where(regular, explained, 0.0) / float(centred @ centred)
+
 
 PERIOD_FACTOR = 1.3  # within which a period is looked for around the one that the data show
 WAVE_BOUNDS = (0.1, 10.0)  # of w, from sharp peaks to a wave too weak to be seen
@@ -76,3 +124,91 @@ def quasi_periodic(smooth: Kernel, period: float) -> Kernel:
     """exp(-2 sin^2(pi r / period) / w^2) times a smooth kernel: a wave whose shape changes slowly."""
     near = (period / PERIOD_FACTOR, period * PERIOD_FACTOR)
     return ExpSineSquared(1.0, period, length_scale_bounds=WAVE_BOUNDS, periodicity_bounds=near) * smooth
+
+
+def nullspace_basis(F: np.ndarray) -> np.ndarray:
+    """(T, T - rank) orthonormal vectors G with F G = 0."""
+    _, values, right = np.linalg.svd(F)
+    rank = int(np.sum(values > 1e-12 * values[0]))
+    return right[rank:].T
+
+
+def nullspace_task(F: np.ndarray, S: np.ndarray, middle: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Task mean (T,) and covariance G M G^T (T, T) of the paper's appendix E, extended to F f = S.
+
+    With M the identity this equals conditioning the identity on the law.
+    """
+    mean, *_ = np.linalg.lstsq(F, np.asarray(S, dtype=float), rcond=None)
+    if not np.allclose(F @ mean, S, rtol=1e-9, atol=1e-12 * max(1.0, float(np.max(np.abs(S), initial=0.0)))):
+        raise ConstraintError("S: no outputs meet F f = S; correct the totals of rows that depend on each other")
+    G = nullspace_basis(F)
+    return mean, G @ G.T if middle is None else G @ middle @ G.T
+
+
+@dataclass(frozen=True)
+class Reordered:
+    """``prior`` over the outputs in another order; entry i of its theta is entry ``index[i]`` of the given one's."""
+
+    prior: MultitaskPrior
+    index: np.ndarray
+
+    def there(self, theta: np.ndarray) -> np.ndarray:
+        """The reordered prior's theta from the given one's."""
+        return theta[self.index]
+
+    def back(self, theta: np.ndarray) -> np.ndarray:
+        """The given prior's theta from the reordered one's."""
+        result = np.empty_like(theta)
+        result[self.index] = theta
+        return result
+
+
+def reordered(prior: MultitaskPrior, order: np.ndarray) -> Reordered:
+    """The same prior over the outputs ``order`` (T,), which lists their positions in the given one.
+
+    Terms of one output each are sorted as the outputs are.
+    """
+    turned = [task.reordered(order) for task in prior.tasks]
+    places = [-1 if t.task.speaks_of is None else t.task.speaks_of for t in turned]
+    terms = sorted(range(len(turned)), key=places.__getitem__)
+    index: list[np.ndarray] = []
+    for r in terms:
+        kernel, task = prior.slices[r]
+        index += [np.arange(kernel.start, kernel.stop), task.start + turned[r].places]
+    noise, groups = _noise(prior.noise, order)
+    if noise.known is None:
+        index.append(prior.noise_slice.start + groups)
+    result = replace(
+        prior,
+        kernels=tuple(prior.kernels[r] for r in terms),
+        kernel_priors=tuple(prior.kernel_priors[r] for r in terms),
+        tasks=tuple(turned[r].task for r in terms),
+        noise=noise,
+        law=None if prior.law is None else replace(prior.law, F=prior.law.F[:, order]),
+    )
+    return Reordered(result, np.concatenate(index).astype(int))
+
+
+def _noise(noise: NoiseModel, order: np.ndarray) -> tuple[NoiseModel, np.ndarray]:
+    """The noise of the outputs in that order, and the groups' former positions."""
+    place = np.argsort(order)
+    groups = [tuple(sorted(place[list(group)].tolist())) for group in noise.groups]
+    sequence = sorted(range(len(groups)), key=lambda g: groups[g])
+    known = None if noise.known is None else noise.known[:, order]
+    moved = replace(noise, groups=tuple(groups[g] for g in sequence), reference=noise.reference[order], known=known)
+    return moved, np.array(sequence, dtype=int)
+
+
+def canonical_order(y: np.ndarray, names: tuple[str, ...], ties: np.ndarray | None = None) -> np.ndarray:
+    """(T,) positions of the outputs in an order that does not depend on the given one: by their values, then by name.
+
+    ``y`` (N, T) unit-free with rows in an order of their own; values count to six digits. ``ties`` (T,): numbers that tell
+    outputs of equal values apart (all of them never measured, say) before their names do.
+    """
+    decided = np.zeros(y.shape[1]) if ties is None else np.round(ties, 6)
+    rounded = np.round(np.where(np.isnan(y), np.inf, y), 6)
+    keys = [
+        (np.sort(column).tolist(), column.tolist(), tie, name)
+        for column, tie, name in zip(rounded.T, decided, names, strict=True)
+    ]
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=int)

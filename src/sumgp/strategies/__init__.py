@@ -2,25 +2,30 @@
 
 from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
 from sumgp.strategies.conditioned import Conditioned
-from sumgp.strategies.contradiction import warn_if_contradicted, warn_if_repeats_contradict
-from sumgp.strategies.imposed_law import LawEngine, law_spacing
-from sumgp.strategies.interface import Fitted, PosteriorComponent, Strategy
 from sumgp.strategies.joint_gaussian import GivesJointGaussian, JointSum
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed
-from sumgp.strategies.linearized import Linearized
-from sumgp.strategies.point_posterior import (
+from sumgp.strategies.linearized import LawEngine, Linearized, law_spacing
+from sumgp.strategies.problem import (
+    DEFAULT_RESTARTS,
+    MANY_PARAMETERS,
+    FitProblem,
+    Fitted,
+    PosteriorComponent,
+    Strategy,
+    kernel_name,
+    typical_range,
+)
+from sumgp.strategies.projected import Projected, Unconstrained
+from sumgp.strategies.weight_component import (
+    Component,
     LocalPosterior,
     MovedOntoLaw,
     Unprojected,
     joined,
     local_posteriors,
+    plain_component,
     projected_draws,
 )
-from sumgp.strategies.problem import DEFAULT_RESTARTS, MANY_PARAMETERS, FitProblem, kernel_name, typical_range
-from sumgp.strategies.projected import Projected
-from sumgp.strategies.solver_choice import choose_solver
-from sumgp.strategies.unconstrained import Unconstrained
-from sumgp.strategies.weight_component import Component, plain_component
 
 __all__ = [
     "DEFAULT_RESTARTS",
@@ -45,7 +50,6 @@ __all__ = [
     "TrainingRows",
     "Unconstrained",
     "Unprojected",
-    "choose_solver",
     "component_left_out",
     "fit_candidates",
     "joined",
@@ -57,6 +61,4 @@ __all__ = [
     "plain_component",
     "projected_draws",
     "typical_range",
-    "warn_if_contradicted",
-    "warn_if_repeats_contradict",
 ]

@@ -1,4 +1,10 @@
-"""From candidate priors to a weighted mixture of components: the part that every strategy shares."""
+"""Fit every candidate prior, first on few rows where there are many, and average over their hyperparameters.
+
+Hyperparameters of large data sets: found on some of the rows, then improved on all of them where that is cheap.
+The number of evaluations is decided by the shape of the posterior density, not by the amount of data; most of them need
+only enough rows to see that shape. Half of them are chosen at random, which shows all there is of long lengthscales; the
+others are clusters of neighbours, since rows that are further apart than a lengthscale tell nothing about it.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +17,69 @@ from typing import Any
 import numpy as np
 
 from sumgp.errors import SumGPWarning
-from sumgp.hyperparameters import CURVATURE_FLOOR, Evidence, Integration, MapEstimate, Objective, Scan, curvature, integrate
+from sumgp.hyperparameters import (
+    CURVATURE_FLOOR,
+    Evidence,
+    Integration,
+    MapEstimate,
+    Objective,
+    Scan,
+    clustered_rows,
+    curvature,
+    integrate,
+    maximise,
+)
 from sumgp.priors import MultitaskPrior, Reordered, reordered
-from sumgp.solvers import choose_evidence
+from sumgp.solvers import choose_evidence, fits_kronecker
 from sumgp.strategies.problem import FitProblem, kernel_name
-from sumgp.strategies.row_subset import chosen_rows, improved, on_rows, prior_on_rows
 from sumgp.strategies.weight_component import Component
+
+THINNED_ENTRIES = 450  # values in the chosen rows
+FEWEST_ROWS = 60
+CLUSTERS = 4  # of neighbouring rows
+LARGEST_DENSE = 2000  # measured entries up to which one dense factor is cheap enough to be taken a dozen times
+STEPS = 12
+
+
+def chosen_rows(problem: FitProblem) -> np.ndarray:
+    """Sorted positions of the rows to begin with; outputs measured in few rows keep up to 30 of them."""
+    measured = problem.data.measured
+    generator = np.random.default_rng([problem.random_state, 9])
+    order = generator.permutation(len(measured))
+    count = min(max(FEWEST_ROWS, THINNED_ENTRIES // problem.n_outputs), len(measured))
+    chosen = set(clustered_rows(problem.x, count // 2, CLUSTERS).tolist())
+    chosen.update([row for row in order.tolist() if row not in chosen][: count - len(chosen)])
+    for t in problem.output_order:
+        seen = [row for row in order.tolist() if measured[row, t]]
+        missing = min(30, len(seen)) - sum(row in chosen for row in seen)
+        chosen.update([row for row in seen if row not in chosen][: max(missing, 0)])
+    return np.array(sorted(chosen))
+
+
+def on_rows(problem: FitProblem, rows: np.ndarray) -> FitProblem:
+    """The same problem with these rows only."""
+    return replace(problem.at(rows), restarts=min(problem.restarts, 1))
+
+
+def prior_on_rows(prior: MultitaskPrior, thin: FitProblem, rows: np.ndarray) -> MultitaskPrior:
+    """The same prior for these rows: a law's totals and known noise are given row by row."""
+    law = None if prior.law is None else replace(prior.law, totals=prior.law.totals[rows])
+    return replace(prior, law=law, noise=prior.noise.at(rows))
+
+
+def improved(problem: FitProblem, prior: MultitaskPrior, found: MapEstimate) -> tuple[Objective, MapEstimate]:
+    """The objective on all rows, and its maximum after a few steps from one found on some of them.
+
+    ``prior`` and ``found`` are over the outputs in the order ``problem.output_order``.
+    """
+    y = problem.y[:, problem.output_order]
+    objective = Objective(prior, choose_evidence(problem.solver, prior, problem.x, y))
+    if not fits_kronecker(prior, y) and int(problem.data.measured.sum()) > LARGEST_DENSE:
+        return objective, found
+    problem.progress("hyperparameters: all rows")
+    best = maximise(objective, 0, problem.random_state, STEPS, [found.theta])
+    return objective, MapEstimate(best.theta, best.value, found.status, (*found.attempts, *best.attempts))
+
 
 LARGEST_INTEGRATED = 1500  # measured entries above which hyperparameters are plugged in
 LOW_EFFECTIVE = 5.0

@@ -11,10 +11,9 @@ from sumgp.laws import RightSides, SumLaw, independent_rows, linear_rows, set_up
 from sumgp.priors import MultitaskPrior, TaskLaw
 from sumgp.solvers import JointEvidence, Kronecker, build_features, condition_on_data
 from sumgp.strategies.averaging import fit_candidates, mix
-from sumgp.strategies.imposed_law import LawEngine
-from sumgp.strategies.interface import Fitted, Strategy
+from sumgp.strategies.linearized import LawEngine
 from sumgp.strategies.markov_fits import fit_time_series
-from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.problem import FitProblem, Fitted, Strategy
 from sumgp.strategies.weight_component import Component
 
 CLOSED = 3e-3  # rows that obey the law this well (in sds of the outputs) have noise that obeys it too

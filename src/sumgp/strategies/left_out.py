@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from sumgp.numerics import symmetric_root
 from sumgp.priors import MultitaskPrior, nullspace_basis
-from sumgp.strategies.interface import PosteriorComponent
+from sumgp.strategies.problem import PosteriorComponent
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 # V <= R in exact arithmetic, and equal where a measurement alone says what is known; round-off and tapers exceed it.

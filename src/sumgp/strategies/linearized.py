@@ -1,26 +1,187 @@
-"""Our own method: keep the Gaussian process on the outputs as measured, and condition it on g(f, x) = 0."""
+"""Linearized: condition on data, then on the law, linearised where the result is."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 import numpy as np
 
 from sumgp.errors import NumericalError, SumGPWarning
-from sumgp.laws import set_up_law
-from sumgp.lawsolve import ENOUGH
-from sumgp.priors import MultitaskPrior
+from sumgp.laws import LawSetup, set_up_law
+from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
+from sumgp.priors import MultitaskPrior, local_lengthscales
+from sumgp.solvers import WeightPosterior
 from sumgp.strategies.averaging import Candidates, approximate_evidence, fit_candidates, mix
-from sumgp.strategies.imposed_law import LawEngine, law_spacing
-from sumgp.strategies.interface import Fitted, Strategy
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out
 from sumgp.strategies.markov_fits import fit_time_series
-from sumgp.strategies.problem import FitProblem
-from sumgp.strategies.weight_component import Component
+from sumgp.strategies.problem import FitProblem, Fitted, Strategy
+from sumgp.strategies.weight_component import Component, LawConditioning, Taper, given_data, plain_component
+
+EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
+EVIDENCE_POINTS = 120.0
+POINTS_PER_LENGTHSCALE = 5.0
+MANY_TURNS = 0.15  # share of the law's points
+MOST_FOLLOWED = 1500  # points times columns of a law that is followed point by point
+SAME_MISFIT = 1e-6
+ANOTHER_BRANCH = 1.0  # by how much the log evidence of a law is higher on one
+ASTRAY = 10.0  # a log evidence so far below the highest is looked for again from where that was found
+
+
+@dataclass(frozen=True)
+class LawState:
+    """Posterior given the data at the law's points."""
+
+    posterior: WeightPosterior
+    mean: np.ndarray  # (n, C)
+    root: np.ndarray  # (n, C, weights)
+
+    def covariance(self, taper: Taper | None, x: np.ndarray) -> np.ndarray:
+        """(nC, nC) covariance between the points, tapered where asked."""
+        n, C, _ = self.root.shape
+        flat = self.root.reshape(n * C, -1)
+        P = flat @ flat.T
+        return P if taper is None else taper.apply(P.reshape(n, C, n, C), x, x).reshape(n * C, n * C)
+
+
+@dataclass
+class LawEngine:
+    """Law solves for many hyperparameters of one fit."""
+
+    problem: FitProblem
+    setup: LawSetup
+    exact: bool = False  # a linear law, solved in one step
+    law_sd: np.ndarray = field(
+        default_factory=lambda: np.zeros(0)
+    )  # (n R,) in the evidence, the same for all hyperparameters
+    branches: list[np.ndarray] = field(default_factory=list)  # (n, C) each: further starts at the law's points
+    _highest: tuple[float, np.ndarray] | None = None  # log evidence so far, and the law's values there
+    _solved: dict[bytes, tuple[LawState, np.ndarray]] = field(default_factory=dict)
+
+    def state(self, prior: MultitaskPrior, theta: np.ndarray) -> LawState:
+        """Condition on the data."""
+        posterior = given_data(self.problem, prior, theta, self.setup.x)
+        mean, root, _ = posterior.carried(self.setup.x, self.setup.x_law)
+        return LawState(posterior, mean, root)
+
+    def calibrate(self, state: LawState) -> None:
+        """Fix the law's sd in the evidence from a reference posterior: its own rms size, row by row."""
+        J = self.setup.law.jacobian(state.mean, self.setup.x_law)
+        n = len(J)
+        size = np.sqrt(np.mean(np.sum(np.einsum("nrc,ncw->nrw", J, state.root) ** 2, axis=2), axis=0))
+        share = EVIDENCE_SHARE * np.sqrt(n / EVIDENCE_POINTS)
+        self.law_sd = np.tile(np.maximum(share * size, 1e-12), n)
+
+    def turns(self, state: LawState) -> bool:
+        """True if at many points the law's slope changes its sign within two standard deviations of an output.
+
+        At a few points it always does (an energy at each zero of the position); neighbours on both sides decide there.
+        """
+        law, x = self.setup.law, self.setup.x_law
+        sd = np.sqrt(np.einsum("ncw,ncw->nc", state.root, state.root))
+        found = np.zeros(len(x), dtype=bool)
+        for c in range(sd.shape[1]):
+            step = np.zeros_like(sd)
+            step[:, c] = 2.0 * sd[:, c]
+            below, above = law.jacobian(state.mean - step, x), law.jacobian(state.mean + step, x)
+            found |= np.any(np.sign(below) * np.sign(above) < 0, axis=(1, 2))
+        return float(found.mean()) > MANY_TURNS
+
+    def look_for_branches(self, prior: MultitaskPrior, theta: np.ndarray) -> bool:
+        """Where the law may be met in several ways, follow it from known points outwards; True if that fits better.
+
+        Such a branch is a further start for all hyperparameters.
+        """
+        setup, state = self.setup, self.state(prior, theta)
+        if setup.law.is_linear or state.mean.size > MOST_FOLLOWED or not self.turns(state):
+            return False
+        P = state.covariance(None, setup.x)
+        followed = follow_law(setup.law, setup.x_law, state.mean, P, self.law_sd**2)
+        try:
+            plain, _ = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd)
+            better, f = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd, [followed], from_mean=False)
+        except NumericalError:
+            return False
+        if better <= plain + ANOTHER_BRANCH:
+            return False
+        self.branches.append(f)
+        return True
+
+    def log_evidence(self, prior: MultitaskPrior, theta: np.ndarray) -> float:
+        """Log evidence of the law at its points, given the data."""
+        state = self.state(prior, theta)
+        given = (self.setup.law, self.setup.x_law, state.mean, state.covariance(None, self.setup.x), self.law_sd)
+        value, f = law_evidence(*given, self.branches)
+        if self._highest is not None and value < self._highest[0] - ASTRAY:
+            # Seen from the mean the law may be met far from where neighbouring hyperparameters meet it.
+            value, f = max((value, f), law_evidence(*given, [self._highest[1]], from_mean=False), key=lambda pair: pair[0])
+        if self._highest is None or value > self._highest[0]:
+            self._highest = (value, f)
+        self._solved[theta.tobytes()] = (state, f)
+        return value
+
+    def component(
+        self, prior: MultitaskPrior, theta: np.ndarray, taper_length: float | None = None, tolerance: float | None = None
+    ) -> Component:
+        """Posterior given data and law; ``taper_length`` in lengthscales, None = joint conditioning, 0 = projection only.
+
+        ``tolerance`` as in ``solve_law``; None = what is fit for predictions, and nothing is kept for another such call.
+        """
+        known = (self._solved.pop if tolerance is None else self._solved.get)(theta.tobytes(), None)
+        if taper_length == 0.0 and not len(self.setup.unknown):
+            return plain_component(self.problem, prior, theta, self.setup.law)
+        noise = prior.noise.typical(theta[prior.noise_slice])
+        state, start = known if known is not None else (self.state(prior, theta), None)
+        taper = self.taper(prior, theta, taper_length)
+        solution = self.solve(state, taper, start if taper is None else None, tolerance)
+        conditioning = LawConditioning(self.setup.x, state.root, solution, taper, self.exact)
+        return Component(state.posterior, theta, noise, prior.n_outputs, self.setup.law, conditioning)
+
+    def solve(
+        self, state: LawState, taper: Taper | None, start: np.ndarray | None = None, tolerance: float | None = None
+    ) -> LawSolution:
+        """The law's most probable values at its points."""
+        if self.exact:
+            return solve_linear_law(self.setup.law, self.setup.x_law, state.mean, state.covariance(taper, self.setup.x))
+        if tolerance is None:
+            tolerance = FULL if self.problem.uncertainty == "plug-in" else ENOUGH
+        covariance = state.covariance(taper, self.setup.x)
+        starts = [start] if start is not None else [None, *self.branches]
+        solutions = [
+            solve_law(self.setup.law, self.setup.x_law, state.mean, covariance, start, tolerance=tolerance)
+            for start in starts
+        ]
+        met = [s for s in solutions if not s.status.startswith("law infeasible")] or solutions
+        least = min(s.misfit for s in met)
+        # Branches that are mirror images fit equally well: the first of them, whatever round-off says.
+        return next(s for s in met if s.misfit <= least + SAME_MISFIT * (1.0 + abs(least)))
+
+    def taper(self, prior: MultitaskPrior, theta: np.ndarray, length: float | None) -> Taper | None:
+        """A taper whose unit is the prior's shortest lengthscale along each input."""
+        if length is None:
+            return None
+        return Taper(length, lengthscale(prior, theta, self.problem.half_range), prior.n_outputs)
+
+
+def law_spacing(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) -> float:
+    """Distance between the points at which the law is imposed, as the kernels see inputs."""
+    return float(np.min(lengthscale(prior, theta, problem.half_range))) / POINTS_PER_LENGTHSCALE
+
+
+def lengthscale(prior: MultitaskPrior, theta: np.ndarray, half_range: np.ndarray) -> np.ndarray:
+    """(D,) shortest lengthscale along each input, or half the range for kernels without one."""
+    best = half_range.copy()
+    found = False
+    for kernel, (s, _) in zip(prior.kernels, prior.slices, strict=True):
+        values = local_lengthscales(kernel, theta[s])
+        if len(values) in (1, len(half_range)):
+            best = np.minimum(best, values) if found else np.broadcast_to(values, half_range.shape).copy()
+            found = True
+    return best
+
 
 # How far the law at one point speaks about others, in lengthscales (None: as far as the prior does), and how likely each is
 # beforehand. The joint posterior is the right one where the prior holds functions that obey the law; it is far too sure

@@ -27,10 +27,8 @@ from sumgp.solvers.markov import (
     with_times,
 )
 from sumgp.strategies.averaging import WIDENING
-from sumgp.strategies.interface import Fitted
-from sumgp.strategies.point_posterior import Unprojected, local_posteriors
-from sumgp.strategies.problem import FitProblem, kernel_name
-from sumgp.strategies.weight_component import moving_metric
+from sumgp.strategies.problem import FitProblem, Fitted, kernel_name
+from sumgp.strategies.weight_component import Unprojected, local_posteriors, moving_metric
 
 TUNED_ON = 8000  # values in the rows used to fit hyperparameters; more would only repeat what they say
 FEWEST_TUNED = 1000  # of those rows

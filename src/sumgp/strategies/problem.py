@@ -1,17 +1,18 @@
-"""Everything a strategy needs to fit, prepared once: scaled data, the law, candidate priors."""
+"""What a strategy is given (FitProblem), what it is (Strategy) and what it gives (Fitted)."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from sumgp.data import Data, Scaling
 from sumgp.hyperparameters import MapEstimate, Objective, Scan, maximise, row_spacing, starting_points
-from sumgp.laws import Law
+from sumgp.laws import Law, UnitFreeLaw
 from sumgp.priors import Candidate, MultitaskPrior, NoiseModel, TaskLaw, canonical_order, hyper_priors
 from sumgp.solvers import Markov, check_solver_memory
 
@@ -133,3 +134,44 @@ def typical_range(x: np.ndarray, long_series: bool) -> np.ndarray:
 def kernel_name(prior: MultitaskPrior) -> str:
     """Short name of a candidate, for reports."""
     return " + ".join(type(k).__name__ if not k.hyperparameters else str(k).split("(")[0] for k in prior.kernels)
+
+
+class PosteriorComponent(Protocol):
+    """What predictions need of a posterior for one set of hyperparameters, unit-free (see ``Component``)."""
+
+    @property
+    def noise(self) -> np.ndarray:
+        """(T,) noise variances of a new measurement."""
+
+    @property
+    def n_columns(self) -> int:
+        """C: outputs and the law's own columns."""
+
+    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (n, C) and covariance (n, C, C) at each point."""
+
+    def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+        """(nC, nC) covariance between all points."""
+
+    def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, C) joint draws."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Weighted components, the law their mean is brought back onto, and what happened on the way."""
+
+    components: tuple[PosteriorComponent, ...]
+    weights: np.ndarray
+    law: UnitFreeLaw | None = None
+    report: dict[str, Any] = field(default_factory=dict)
+
+
+class Strategy(ABC):
+    """A way to impose a law. ``takes_long_series``: it works on the state-space form too."""
+
+    takes_long_series: ClassVar[bool] = True
+
+    @abstractmethod
+    def fit(self, problem: FitProblem) -> Fitted:
+        """Fit hyperparameters and condition on the data and the law."""

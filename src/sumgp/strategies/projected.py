@@ -1,4 +1,4 @@
-"""The baseline everybody tries first: fit without the law, then move each point onto it."""
+"""Unconstrained: ignore the law. Projected: ignore it, then move each prediction onto it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,27 @@ import numpy as np
 from sumgp.errors import SumGPWarning
 from sumgp.laws import UnitFreeLaw, set_up_law
 from sumgp.strategies.averaging import fit_candidates, mix
-from sumgp.strategies.imposed_law import LawEngine
-from sumgp.strategies.interface import Fitted, Strategy
+from sumgp.strategies.linearized import LawEngine
 from sumgp.strategies.markov_fits import fit_time_series
-from sumgp.strategies.problem import FitProblem
-from sumgp.strategies.weight_component import Component
+from sumgp.strategies.problem import FitProblem, Fitted, Strategy
+from sumgp.strategies.weight_component import Component, plain_component
+
+
+@dataclass(frozen=True)
+class Unconstrained(Strategy):
+    """Ignore the law: multitask regression on the outputs as measured."""
+
+    draws: int = 24
+
+    def fit(self, problem: FitProblem) -> Fitted:
+        if problem.uses_markov:
+            return fit_time_series(problem, "unconstrained")
+        fitted = fit_candidates(problem, problem.priors("task"))
+        components, weights, report = mix(
+            problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, self.draws
+        )
+        return Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report})
+
 
 UNMET = 1e-6  # scaled residual of a projected point above which the law counts as not met
 

@@ -1,7 +1,6 @@
 """Transforms h of single outputs, f' = h(f), with every branch of their inverse."""
 
-from sumgp.transforms.base import Branches, Transform
-from sumgp.transforms.branched import Absolute, Power, Square
+from sumgp.transforms.base import Absolute, Branches, Power, Square, Transform
 from sumgp.transforms.custom import CustomTransform
 from sumgp.transforms.elementary import Affine, Exp, Identity, Log, Relaxed
 from sumgp.transforms.periodic import Cos, Sin, Tan

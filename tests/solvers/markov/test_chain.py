@@ -7,9 +7,8 @@ import pytest
 import scipy.linalg
 
 from sumgp.errors import NumericalError
-from sumgp.numerics.small_matrices import root, whiten
-from sumgp.solvers.markov.chain import Chain, Lanes, factorise
-from sumgp.solvers.markov.chain_means import prior_paths, residuals, smoothed, smoothed_covariance, solve
+from sumgp.numerics.linear_algebra import root, whiten
+from sumgp.solvers.markov.chain import Chain, Lanes, factorise, prior_paths, residuals, smoothed, smoothed_covariance, solve
 from sumgp.solvers.markov.state_space import MaternTerm, assemble
 
 

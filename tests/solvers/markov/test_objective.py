@@ -11,7 +11,7 @@ from sumgp.errors import DataError
 from sumgp.priors import LowRankTask, MultitaskPrior, NoiseModel, TaskLaw
 from sumgp.solvers.dense import DenseEvidence
 from sumgp.solvers.joint import JointEvidence
-from sumgp.solvers.markov.objective import LawRows, MarkovObjectiveEvidence, is_markov, markov_terms
+from sumgp.solvers.markov.evidence import LawRows, MarkovObjectiveEvidence, is_markov, markov_terms
 
 F = np.array([[1.0, -2.0, 0.5], [0.0, 1.0, 1.0]])
 

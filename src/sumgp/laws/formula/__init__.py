@@ -1,10 +1,10 @@
 """From the text of a law to a law: syntax, names, normal form, checks and wording."""
 
-from sumgp.laws.formula.constraint import FormulaConstraint, explain_law, parse_constraint
+from sumgp.laws.formula.constraint import FormulaConstraint, parse_constraint
+from sumgp.laws.formula.explain import explain_law
 from sumgp.laws.formula.hints import near_name
-from sumgp.laws.formula.names import BUILT_IN
 from sumgp.laws.formula.syntax import parse_equation, split_laws
-from sumgp.laws.formula.tree import Name, calls, mentioned
+from sumgp.laws.formula.tree import BUILT_IN, Name, calls, mentioned
 
 __all__ = [
     "BUILT_IN",

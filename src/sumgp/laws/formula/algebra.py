@@ -13,10 +13,8 @@ from fractions import Fraction
 
 import sympy
 
-from sumgp.laws.formula.hints import unknown_function
-from sumgp.laws.formula.names import Names
-from sumgp.laws.formula.places import Place
-from sumgp.laws.formula.tree import Call, Equation, Name, Node, Number, Power, Product, Sum, mentioned
+from sumgp.laws.formula.hints import Place, unknown_function
+from sumgp.laws.formula.tree import Call, Equation, Name, Names, Node, Number, Power, Product, Sum, mentioned
 
 MAX_EXPONENT = 64
 MAX_INDEXED_NODES = 5000  # parts of a law after sum(...) is written out

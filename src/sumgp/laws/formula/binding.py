@@ -10,14 +10,13 @@ import sympy
 
 from sumgp.laws.formula.algebra import as_float, residual_expression
 from sumgp.laws.formula.checks import Row, check_row, check_together, never_defined
+from sumgp.laws.formula.constraint import term_note
 from sumgp.laws.formula.functions import Continuation, compile_rows
+from sumgp.laws.formula.hints import Place
 from sumgp.laws.formula.intervals import EmptyDomainError
-from sumgp.laws.formula.names import Names
-from sumgp.laws.formula.places import Place
-from sumgp.laws.formula.plain import term_note
 from sumgp.laws.formula.terms import Reading, SumTerm, multiplied_out, obstacle, read_sum, without_even_roots
 from sumgp.laws.formula.text import shown, shown_terms
-from sumgp.laws.formula.tree import Equation
+from sumgp.laws.formula.tree import Equation, Names
 from sumgp.laws.formula.values import InputFunction, RowFunctions, Variables, read_variables
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
 

@@ -1,16 +1,218 @@
-"""Laws written as formulas: ``FormulaConstraint("k/2*z**2 + m/2*v**2 = E", constants={"k": 1, "m": 1, "E": 0.8})``."""
+"""A law given as text; plain sums are read without computer algebra.
+
+``a + b = 1`` and ``k/2*z**2 + m/2*v**2 = E``, sums of outputs and their whole powers, each times a number, are read here
+with exact fractions. Whatever is not as plain as that, or might be an error, is left to ``binding``, which knows every
+law and has the words for every mistake.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
 
 from sumgp.errors import ConstraintError, worded
 from sumgp.laws.constraint import Constraint
-from sumgp.laws.formula.names import BUILT_IN, UNKNOWN, Constant, read_constants, read_names
-from sumgp.laws.formula.plain import plain_law
+from sumgp.laws.formula.explain import explain_law
 from sumgp.laws.formula.syntax import parse_equation, split_laws
-from sumgp.laws.formula.tree import Name, calls, mentioned, names_in
+from sumgp.laws.formula.tree import (
+    BUILT_IN,
+    UNKNOWN,
+    Call,
+    Constant,
+    Equation,
+    Name,
+    Names,
+    Node,
+    Number,
+    Power,
+    Product,
+    Sum,
+    calls,
+    mentioned,
+    names_in,
+    read_constants,
+    read_names,
+)
 from sumgp.laws.law import Law, SumLaw
+from sumgp.transforms import Identity, Square, Transform
+from sumgp.transforms import Power as WholePower
+
+MAX_EXPONENT = 64
+_MAX_BITS = 500  # of a numerator or denominator: such numbers are far from the limits of doubles
+_CONSTANT = ("", 0)  # no name in a formula is empty
+
+# (name, degree) -> coefficient of name ** degree. A coefficient that cancelled stays, as zero.
+Polynomial = Mapping[tuple[str, int], Fraction]
+
+
+class _NotPlainError(Exception):
+    """The law is more than this file reads."""
+
+
+def plain_law(equations: Sequence[Equation], names: Names) -> SumLaw | None:
+    """The law of all equations together; None where one of them is not plain, or their totals may contradict.
+
+    Row r of the result is sum_m F[r, m] h_m(f) = S[r] with h_m the identity or a whole power of one output or unknown.
+    """
+    try:
+        rows = [_plain_row(equation, names) for equation in equations]
+    except _NotPlainError:
+        return None
+    keys = {key for row in rows for key in row if key != _CONSTANT}
+    columns = (*names.outputs, *(name for name in names.unknowns if any(name == key[0] for key in keys)))
+    ordered = sorted(keys, key=lambda key: (columns.index(key[0]), _transform(key[1]).label("")))
+    coefficients = np.array([[float(row.get(key, 0)) for key in ordered] for row in rows])
+    sizes = np.max(np.abs(coefficients), axis=1, keepdims=True)
+    if len(rows) > 1 and np.linalg.matrix_rank(coefficients / sizes, tol=1e-10) < len(rows):
+        return None
+    return SumLaw(
+        outputs=names.outputs,
+        unknowns=columns[len(names.outputs) :],
+        labels=tuple(equation.text for equation in equations),
+        noise=np.zeros(len(rows)),
+        columns=tuple((columns.index(name), _transform(degree)) for name, degree in ordered),
+        coefficients=coefficients,
+        total=np.array([float(-row[_CONSTANT]) for row in rows]),
+        notes=tuple(_notes(row, ordered, names.outputs) for row in rows),
+    )
+
+
+def term_note(factor: str, transform: Transform, name: str, outputs: Sequence[str]) -> str:
+    """The line that explains one term of a sum."""
+    described = transform.describe() if name in outputs else "constant to be estimated"
+    return f"{factor} * {transform.label(name)}: {described}"
+
+
+def _notes(row: Polynomial, ordered: Sequence[tuple[str, int]], outputs: Sequence[str]) -> tuple[str, ...]:
+    terms = [(name, degree) for name, degree in ordered if (name, degree) in row]
+    lines = [term_note(f"{float(row[key]):g}", _transform(key[1]), key[0], outputs) for key in terms]
+    return (*lines, f"total: {float(-row[_CONSTANT]):g}")
+
+
+def _transform(degree: int) -> Transform:
+    return Identity() if degree == 1 else Square() if degree == 2 else WholePower(degree)
+
+
+def _plain_row(equation: Equation, names: Names) -> Polynomial:
+    """Left minus right side, the constant included, if it surely restricts an output and surely can be met."""
+    reader = _Reader(names)
+    row = _added([(1, {_CONSTANT: Fraction(0)}), (1, reader.value(equation.left)), (-1, reader.value(equation.right))])
+    terms = {key: value for key, value in row.items() if key != _CONSTANT}
+    used = [name for name, _ in terms]
+    cancelled = any(value == 0 for value in terms.values())
+    if cancelled or len(set(used)) < len(used) or not set(used) & set(names.outputs):
+        raise _NotPlainError
+    if all(degree % 2 == 0 for _, degree in terms):
+        # All terms of one sign: the other side must not have the opposite one.
+        signs = {value > 0 for value in terms.values()}
+        if len(signs) == 1 and (row[_CONSTANT] > 0) == signs.pop() and row[_CONSTANT] != 0:
+            raise _NotPlainError
+    return row
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Syntax tree to polynomial without mixed terms."""
+
+    names: Names
+
+    def value(self, node: Node) -> Polynomial:
+        match node:
+            case Number():
+                return _constant(node.value)
+            case Name():
+                return self.named(node.name)
+            case Sum():
+                return _added([(sign, self.value(term)) for sign, term in node.terms])
+            case Product():
+                return self.product(node)
+            case Power():
+                return _raised(self.value(node.base), _as_number(self.value(node.exponent)))
+            case Call():
+                return self.summed(node)
+
+    def named(self, name: str) -> Polynomial:
+        if name in self.names.outputs or name in self.names.unknowns:
+            return {(name, 1): Fraction(1)}
+        number = self.names.number(name)
+        if number is None:
+            raise _NotPlainError
+        return _constant(number)
+
+    def product(self, node: Product) -> Polynomial:
+        result = _constant(Fraction(1))
+        for sign, factor in node.factors:
+            value = self.value(factor)
+            if sign == -1:
+                value = _raised(_constant(_as_number(value)), Fraction(-1))
+            result = (
+                _scaled(value, _as_number(result)) if result.keys() == {_CONSTANT} else _scaled(result, _as_number(value))
+            )
+        return result
+
+    def summed(self, node: Call) -> Polynomial:
+        """sum(a, b, ...), or sum(p) over the family p1, p2, ...; the same for mean."""
+        if node.function not in ("sum", "mean"):
+            raise _NotPlainError
+        parts = [self.value(argument) for argument in node.arguments] if len(node.arguments) > 1 else self.family(node)
+        share = Fraction(1, len(parts) if node.function == "mean" else 1)
+        return _scaled(_added([(1, part) for part in parts]), share)
+
+    def family(self, node: Call) -> list[Polynomial]:
+        """p1, p2, ... for the p of sum(p)."""
+        body = node.arguments[0]
+        if (
+            not isinstance(body, Name)
+            or self.names.symbol(body.name) is not None
+            or self.names.number(body.name) is not None
+        ):
+            raise _NotPlainError
+        family = self.names.family(body.name)
+        if not family:
+            raise _NotPlainError
+        return [self.named(name) for name in family.values()]
+
+
+def _constant(value: Fraction) -> Polynomial:
+    return {_CONSTANT: _limited(value)}
+
+
+def _as_number(value: Polynomial) -> Fraction:
+    if value.keys() != {_CONSTANT}:
+        raise _NotPlainError
+    return value[_CONSTANT]
+
+
+def _added(parts: Sequence[tuple[int, Polynomial]]) -> Polynomial:
+    result: dict[tuple[str, int], Fraction] = {}
+    for sign, part in parts:
+        for key, value in part.items():
+            result[key] = _limited(result.get(key, Fraction(0)) + sign * value)
+    return result
+
+
+def _scaled(value: Polynomial, factor: Fraction) -> Polynomial:
+    return {key: _limited(factor * coefficient) for key, coefficient in value.items()}
+
+
+def _raised(base: Polynomial, exponent: Fraction) -> Polynomial:
+    """A whole power of a number or of one term."""
+    if exponent.denominator != 1 or abs(exponent) > MAX_EXPONENT or len(base) != 1:
+        raise _NotPlainError
+    ((name, degree), value), power = next(iter(base.items())), int(exponent)
+    if (name and power < 1) or (power < 1 and value == 0) or degree * power > MAX_EXPONENT:
+        raise _NotPlainError
+    return {(name, degree * power): _limited(value**power)}
+
+
+def _limited(value: Fraction) -> Fraction:
+    bits = max(value.numerator.bit_length(), value.denominator.bit_length())
+    if bits > _MAX_BITS:
+        raise _NotPlainError
+    return value
 
 
 class FormulaConstraint(Constraint):
@@ -131,23 +333,3 @@ def parse_constraint(
     (True, [[1.0, 1.0]], [1.0])
     """
     return FormulaConstraint(text, constants).bind(outputs, inputs)
-
-
-def explain_law(law: Law, text: str = "") -> str:
-    """Several lines: the text, kind and terms as understood, data columns needed, and the strategy chosen for it and why."""
-    lines = [f"law: {text}"] if text else []
-    lines.append(law.explain())
-    if law.extra_columns:
-        lines.append("data columns needed, also for predictions: " + ", ".join(law.extra_columns))
-    return "\n".join([*lines, f"strategy: {_strategy(law)}"])
-
-
-def _strategy(law: Law) -> str:
-    if not isinstance(law, SumLaw):
-        return "Linearized, because a term is not a transform of a single output"
-    if law.is_linear:
-        return "Conditioned, because the law is linear: conditioning the prior on it is exact"
-    names = law.outputs + law.unknowns
-    curved = [transform.label(names[column]) for column, transform in law.columns if not transform.is_identity]
-    verb = "is" if len(curved) == 1 else "are"
-    return f"Linearized, because {', '.join(curved)} {verb} not linear; Transformed is possible too"

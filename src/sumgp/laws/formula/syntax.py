@@ -17,10 +17,21 @@ from __future__ import annotations
 from fractions import Fraction
 
 from sumgp.errors import ConstraintError
-from sumgp.laws.formula.hints import FUNCTIONS, missing_operator
-from sumgp.laws.formula.places import Place
-from sumgp.laws.formula.tokens import Token, number_value, superscript_value, tokens
-from sumgp.laws.formula.tree import Call, Equation, Name, Node, Number, Power, Product, Sum
+from sumgp.laws.formula.hints import FUNCTIONS, Place, missing_operator
+from sumgp.laws.formula.tree import (
+    Call,
+    Equation,
+    Name,
+    Node,
+    Number,
+    Power,
+    Product,
+    Sum,
+    Token,
+    number_value,
+    superscript_value,
+    tokens,
+)
 
 MAX_LENGTH = 2000  # characters of one law
 MAX_DEPTH = 50  # brackets, calls and exponents inside each other

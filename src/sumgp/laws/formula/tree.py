@@ -1,11 +1,120 @@
-"""Syntax trees of laws: what the parser makes of a text, before its names mean anything."""
+"""Words of a formula: tokens, the nodes of its tree, and the names that it may use.
+
+Text of a law to tokens: the one place that knows which characters a formula may hold.
+A new sign of the language is added to ``_TOKEN`` (or to ``_SAME`` if it is another way to write a known one) and taken
+out of ``_REFUSED`` or ``hint_for``; the parser in ``formula_syntax`` then says what it means.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from sumgp.laws.formula.places import Place
+import numpy as np
+
+from sumgp.errors import ConstraintError, worded
+from sumgp.laws.constraint import Unknown
+from sumgp.laws.formula.hints import Place, hint_for, unknown_name
+
+if TYPE_CHECKING:
+    import sympy
+
+_SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_FRACTIONS = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒"
+# Letters and digits of names; superscripts and fractions count as letters to Python but are none here.
+_LETTER = rf"[^\W\d{_SUPERSCRIPTS}{_FRACTIONS}]"
+_WORD = rf"[^\W{_SUPERSCRIPTS}{_FRACTIONS}]"
+_TOKEN = re.compile(
+    r"(?P<space>\s+)"
+    r"|(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    rf"|(?P<fraction>[{_FRACTIONS}])"
+    rf"|(?P<superscript>[⁺⁻]?[{_SUPERSCRIPTS}]+)"
+    rf"|(?P<name>{_LETTER}{_WORD}*)"
+    r"|`(?P<quoted>[^`]+)`"
+    r"|(?P<refused>\+-|±|<=|>=|=>|=<|!=|[<>≤≥≠≈])"
+    r"|(?P<operator>\*\*|==|[-+*/^(),=|%√·⋅×∗−–÷∕⁄])"
+)
+# Other ways to write an operator.
+_SAME = {"·": "*", "⋅": "*", "×": "*", "∗": "*", "−": "-", "–": "-", "÷": "/", "∕": "/", "⁄": "/"}
+_BOUND = (
+    "states a bound; only equalities can be imposed so far. Leave it out (predictions may then leave the bound), and do not "
+    "turn it into ="
+)
+_SOFT = "would make the law hold only up to an error, which formulas cannot say so far; give SumConstraint(..., noise=0.5)"
+_REFUSED = {
+    **dict.fromkeys(("<", ">", "<=", ">=", "=>", "=<", "≤", "≥"), _BOUND),
+    "!=": "is not a law; only equalities are imposed",
+    "≠": "is not a law; only equalities are imposed",
+    "+-": _SOFT,
+    "±": _SOFT,
+    "≈": "would make the law hold only roughly; write = for an exact law, or give SumConstraint(..., noise=0.5)",
+}
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of a law: ``kind`` is number, fraction, superscript, name, quoted, operator or end."""
+
+    kind: str
+    text: str
+    place: Place
+
+    def is_operator(self, *texts: str) -> bool:
+        """True for one of these operators, however it was written."""
+        return self.kind == "operator" and self.text in texts
+
+    @property
+    def is_operand(self) -> bool:
+        """True for what a number, name or bracket begins with."""
+        return self.kind in ("number", "fraction", "name", "quoted") or self.is_operator("(", "√")
+
+
+def tokens(text: str) -> list[Token]:
+    """The tokens of one law, ``end`` last; ConstraintError with a caret for what is none."""
+    found = []
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise _stray(text, position)
+        kind = match.lastgroup or ""
+        place = Place(text, match.start(), match.end())
+        if kind == "refused":
+            raise place.error(f"{match[kind]!r} {_REFUSED[match[kind]]}")
+        if kind != "space":
+            found.append(Token(kind, _SAME.get(match[kind], match[kind]), place))
+        position = match.end()
+    return [*found, Token("end", "", Place(text, len(text), len(text) + 1))]
+
+
+def number_value(token: Token) -> Fraction:
+    """The exact value of a number's digits; through float first, because 1e999999999 must not be expanded."""
+    if token.kind == "fraction":
+        return Fraction(unicodedata.normalize("NFKC", token.text).replace("⁄", "/"))
+    rounded = float(token.text)
+    mantissa = re.split("[eE]", token.text)[0]
+    if rounded == 0 and any(digit in "123456789" for digit in mantissa):
+        raise token.place.error("this number is too small; change the units")
+    if not rounded < 1e300:
+        raise token.place.error("this number is too large; change the units")
+    return Fraction(token.text) if rounded else Fraction(0)
+
+
+def superscript_value(token: Token) -> Fraction:
+    """The whole number that ²  or ⁻¹ stands for."""
+    digits = "".join(str(_SUPERSCRIPTS.index(c)) for c in token.text if c in _SUPERSCRIPTS)
+    return Fraction(int(digits[:9]) * (-1 if token.text.startswith("⁻") else 1))
+
+
+def _stray(text: str, position: int) -> ConstraintError:
+    character = text[position]
+    hint = hint_for(text, position)
+    return Place(text, position, position + 1).error(f"the character {character!r} is not part of a formula; {hint}")
 
 
 @dataclass(frozen=True)
@@ -100,3 +209,131 @@ def _children(node: Node) -> tuple[Node, ...]:
             return node.arguments
         case _:
             return ()
+
+
+UNKNOWN = "unknown"
+BUILT_IN = {"pi": Fraction(math.pi), "π": Fraction(math.pi), "e": Fraction(math.e)}
+COORDINATES = (("_x", "_y", "_z"), ("x", "y", "z"), ("1", "2", "3"), ("_1", "_2", "_3"))
+
+Constant = float | str | Callable
+
+
+@dataclass(frozen=True)
+class Names:
+    """Every name a formula may use; names of the user hide the built-in ``pi`` and ``e``.
+
+    ``columns`` maps a constant to the data column that gives its value, ``functions`` to a function of X.
+    """
+
+    outputs: tuple[str, ...]
+    inputs: tuple[str, ...]
+    numbers: Mapping[str, Fraction]
+    unknowns: tuple[str, ...]
+    columns: Mapping[str, str]
+    functions: Mapping[str, Callable]
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """All of them, outputs first."""
+        named = (*self.outputs, *self.inputs, *self.numbers, *self.unknowns, *self.columns, *self.functions, *BUILT_IN)
+        return tuple(dict.fromkeys(named))
+
+    def symbol(self, name: str) -> str | None:
+        """The name of the symbol behind a name, None where it stands for a number or nothing."""
+        if name in self.outputs or name in self.inputs or name in self.unknowns or name in self.functions:
+            return name
+        if name not in self.columns:
+            return None
+        # Constants that name the same column are one symbol, so that the algebra sees them as equal.
+        column = self.columns[name]
+        first = next(other for other, target in self.columns.items() if target == column)
+        return column if column in self.inputs else first
+
+    def number(self, name: str) -> Fraction | None:
+        """The exact number behind a name that is no symbol, None where there is none."""
+        return None if self.symbol(name) is not None else self.numbers.get(name, BUILT_IN.get(name))
+
+    def meaning(self, name: str) -> sympy.Expr | None:
+        """The symbol or exact number behind a name, None where it is unknown."""
+        import sympy
+
+        symbol, value = self.symbol(name), self.number(name)
+        if symbol is not None:
+            return sympy.Symbol(symbol)
+        return None if value is None else sympy.Rational(value.numerator, value.denominator)
+
+    def family(self, name: str) -> dict[int, str]:
+        """Names ``name1, name2, ...`` or ``name_1, name_2, ...`` by their index, ascending; empty if there are none."""
+        for pattern in (rf"{re.escape(name)}([0-9]+)", rf"{re.escape(name)}_([0-9]+)"):
+            found = {int(m[1]): other for other in self.known if (m := re.fullmatch(pattern, other))}
+            if found:
+                return dict(sorted(found.items()))
+        return {}
+
+    def coordinates(self, points: Sequence[str]) -> list[tuple[str, ...]] | None:
+        """Names of the two or three coordinates of each point, all in the first style that fits every point."""
+        known = set(self.known)
+        for style in COORDINATES:
+            found = [tuple(point + suffix for suffix in style if point + suffix in known) for point in points]
+            planar = [(point + style[0], point + style[1]) for point in points]
+            fits = all(names[:2] == pair for names, pair in zip(found, planar, strict=True))
+            if fits and len({len(names) for names in found}) == 1:
+                return found
+        return None
+
+    def unknown_name(self, name: str) -> str:
+        """The message for a name that stands for nothing."""
+        return unknown_name(name, [n for n in self.known if n not in BUILT_IN])
+
+
+def read_constants(constants: Mapping[str, object] | None) -> dict[str, Constant]:
+    """Check the constants and bring them to numbers, "unknown", column names or functions."""
+    checked: dict[str, Constant] = {}
+    for name, value in (constants or {}).items():
+        if not isinstance(name, str) or not name:
+            raise ConstraintError(worded("constants", "names as keys", repr(name), 'write {"E": 0.8}'))
+        if isinstance(value, Unknown):
+            checked[name] = UNKNOWN
+        elif isinstance(value, str) and value:
+            checked[name] = value
+        elif (number := _finite_number(value)) is not None:
+            checked[name] = number
+        elif callable(value):
+            checked[name] = value
+        else:
+            remedy = 'give a finite number, "unknown", the name of a data column, or a function of X'
+            raise ConstraintError(worded(f"constants[{name!r}]", "a constant", repr(value)[:60], remedy))
+    return checked
+
+
+def _finite_number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if abs(number) < 1e300 else None
+
+
+def read_names(outputs: Sequence[str], inputs: Sequence[str], constants: Mapping[str, Constant]) -> Names:
+    """Sort the names by what they stand for; a name that stands for two things is refused."""
+    if isinstance(outputs, str) or isinstance(inputs, str):
+        raise ConstraintError(worded("outputs, inputs", "lists of names", "one string", 'write outputs=["z", "v"]'))
+    taken: dict[str, str] = {}
+    for kind, group in (("output", outputs), ("input", inputs), ("constant", constants)):
+        for name in group:
+            if name in taken:
+                raise ConstraintError(f"formula: {name!r} is named twice, as {taken[name]} and as {kind}; rename one")
+            taken[name] = kind
+    for name, value in constants.items():
+        if isinstance(value, str) and value != UNKNOWN and value in outputs:
+            raise ConstraintError(f"constants[{name!r}]: {value!r} is an output; write {value!r} itself in the formula")
+    return Names(
+        outputs=tuple(outputs),
+        inputs=tuple(inputs),
+        numbers={name: Fraction(repr(value)) for name, value in constants.items() if isinstance(value, float)},
+        unknowns=tuple(name for name, value in constants.items() if isinstance(value, str) and value == UNKNOWN),
+        columns={name: value for name, value in constants.items() if isinstance(value, str) and value != UNKNOWN},
+        functions={name: value for name, value in constants.items() if callable(value)},
+    )

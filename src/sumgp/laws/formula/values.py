@@ -10,7 +10,7 @@ import sympy
 
 from sumgp.errors import ConstraintError, worded
 from sumgp.laws.formula.functions import Array, Program
-from sumgp.laws.formula.names import Names
+from sumgp.laws.formula.tree import Names
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,17 @@
 """Regression on one input in linear time, in state-space form."""
 
-from sumgp.solvers.markov.evidence import MarkovEvidence, evidence
-from sumgp.solvers.markov.law import LawSmooth, law_smooth
-from sumgp.solvers.markov.objective import LawRows, MarkovObjectiveEvidence, markov_terms, observed_series, state_space_prior
-from sumgp.solvers.markov.pointlaw import PointLaw, project
+from sumgp.solvers.markov.evidence import (
+    LawRows,
+    MarkovEvidence,
+    MarkovObjectiveEvidence,
+    evidence,
+    markov_terms,
+    observed_series,
+    state_space_prior,
+)
+from sumgp.solvers.markov.law import LawSmooth, PointLaw, law_smooth, project
 from sumgp.solvers.markov.posterior import MarkovPosterior, MarkovPrior, markov_prior, predict, sample, smooth
-from sumgp.solvers.markov.series import TimeSeries, time_series, with_rows, with_times
-from sumgp.solvers.markov.state_space import MaternTerm
+from sumgp.solvers.markov.state_space import MaternTerm, TimeSeries, time_series, with_rows, with_times
 
 __all__ = [
     "LawRows",

@@ -14,11 +14,19 @@ from functools import cached_property
 import numpy as np
 
 from sumgp.errors import DataError, worded
-from sumgp.numerics import Scratch, root, symmetric, transposed
-from sumgp.solvers.markov.chain import Chain, Factor, Lanes, factorise
-from sumgp.solvers.markov.chain_means import Solution, prior_paths, smoothed, smoothed_covariance, solve
-from sumgp.solvers.markov.series import TimeSeries, with_times
-from sumgp.solvers.markov.state_space import MaternTerm, StateSpace, assemble
+from sumgp.numerics import root, symmetric, transposed
+from sumgp.solvers.markov.chain import (
+    Chain,
+    Factor,
+    Lanes,
+    Solution,
+    factorise,
+    prior_paths,
+    smoothed,
+    smoothed_covariance,
+    solve,
+)
+from sumgp.solvers.markov.state_space import MaternTerm, Scratch, StateSpace, TimeSeries, assemble, with_times
 
 BLOCK = 4096  # new times handled at once: bounds memory
 COLUMNS = 16  # sample paths handled at once: bounds memory

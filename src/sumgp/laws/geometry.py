@@ -1,12 +1,104 @@
-"""Pointwise projection onto the law: the nearest point in the metric of a local covariance, one point at a time."""
+"""Geometry of a law: its unit-free form, the projection of points onto it, and its bend.
+
+What the curvature of a law adds to a Gaussian that lies in its tangent.
+A value on the law near f0 is f0 + t + c(t) with t ~ N(0, V) in the tangent and the bend c(t) = -G (t^T g'' t) / 2, where
+G takes the law's residual back to the outputs. With t = L e, e ~ N(0, I), and H_r = L^T g_r'' L,
+
+    E c = -G tr(H) / 2,        Cov c = G [tr(H_r H_s)] G^T / 2,        Cov(t, c) = 0.
+
+At a turning point (an oscillator at rest) t has no share of one output, and the bend is all that is uncertain there.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from sumgp.laws.scaled import UnitFreeLaw
+from sumgp.laws.law import Law, SumLaw
+
+
+@dataclass(frozen=True)
+class UnitFreeLaw:
+    """``law`` seen from unit-free columns u: outputs, unknown constants, then one error column per soft row.
+
+    f = shift + scale * u; each row is divided by its ``row_scale``; a soft row reads g(f) / row_scale + error = 0.
+    Rows that do not hold at x are zero there.
+    """
+
+    law: Law
+    shift: np.ndarray  # (T + U,)
+    scale: np.ndarray  # (T + U,)
+    row_scale: np.ndarray  # (R,)
+
+    @cached_property
+    def _everywhere(self) -> bool:
+        return all(where is None for where in self.law.where)
+
+    @cached_property
+    def soft_rows(self) -> np.ndarray:
+        """Rows that hold only up to an error."""
+        return np.flatnonzero(self.law.noise > 0)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows R."""
+        return self.law.n_rows
+
+    @cached_property
+    def n_columns(self) -> int:
+        """Outputs, unknowns and soft errors."""
+        return self.law.n_columns + len(self.soft_rows)
+
+    @property
+    def is_linear(self) -> bool:
+        """True if no row bends."""
+        return isinstance(self.law, SumLaw) and self.law.is_linear
+
+    @property
+    def soft_variances(self) -> np.ndarray:
+        """Variances of the soft rows' errors, in units of their rows."""
+        return (self.law.noise / self.row_scale)[self.soft_rows] ** 2
+
+    def residual(self, u: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(n, R) scaled residual, zero where a row does not hold."""
+        n_columns = self.law.n_columns
+        with np.errstate(all="ignore"):
+            values = self.law.residual(self.shift + self.scale * u[:, :n_columns], x) / self.row_scale
+        if self.n_columns > n_columns:
+            values[:, self.soft_rows] += u[:, n_columns:]
+        return values if self._everywhere else np.where(self.law.active(x), values, 0.0)
+
+    def jacobian(self, u: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(n, R, columns) derivative of the scaled residual."""
+        n_columns = self.law.n_columns
+        result = np.zeros((len(u), self.n_rows, self.n_columns))
+        with np.errstate(all="ignore"):
+            inner = self.law.jacobian(self.shift + self.scale * u[:, :n_columns], x)
+        result[:, :, :n_columns] = inner * self.scale / self.row_scale[:, None]
+        for position, row in enumerate(self.soft_rows):
+            result[:, row, n_columns + position] = 1.0
+        return result if self._everywhere else np.where(self.law.active(x)[:, :, None], result, 0.0)
+
+
+def make_unit_free(law: Law, shift: np.ndarray, scale: np.ndarray, u: np.ndarray, x: np.ndarray) -> UnitFreeLaw:
+    """Relax the law beyond its domain and choose the rows' sizes from their slopes at typical values u (n, T + U)."""
+    size = np.maximum(np.abs(shift), scale)
+    relaxed = law.relaxed(size)
+    f = shift + scale * u
+    active = relaxed.active(x)
+    with np.errstate(all="ignore"):
+        squares = np.sum((relaxed.jacobian(f, x) * scale) ** 2, axis=2)
+        magnitude = relaxed.magnitude(f, x)
+    # Only inputs at which a row holds say how large it is.
+    count = np.maximum(active.sum(axis=0), 1)
+    slope = np.sqrt(np.sum(np.where(active, squares, 0.0), axis=0) / count)
+    fallback = np.max(np.where(active, magnitude, 0.0), axis=0, initial=0.0)
+    usable = np.isfinite(slope) & (slope > 0)
+    row_scale = np.where(usable, slope, np.where(np.isfinite(fallback) & (fallback > 0), fallback, 1.0))
+    return UnitFreeLaw(relaxed, shift, scale, row_scale)
+
 
 RANK_TOLERANCE = 1e-12
 ROUND_OFF = 1e-14
@@ -161,3 +253,41 @@ def _step(
             break
         length *= 0.5
     return gained
+
+
+@dataclass(frozen=True)
+class Bend:
+    """Mean (n, C) and variance (n, C) of c at each point; infinite where the law's slopes are beyond all numbers."""
+
+    shift: np.ndarray
+    variance: np.ndarray
+
+    @property
+    def size(self) -> np.ndarray:
+        """(n, C) root mean square."""
+        return np.sqrt(self.shift**2 + self.variance)
+
+
+def bend(law: UnitFreeLaw, points: np.ndarray, covariance: np.ndarray, gain: np.ndarray, x: np.ndarray) -> Bend:
+    """Bend at points (n, C) on the law with tangent covariance (n, C, C) and gain (n, C, R).
+
+    Second derivatives are differences of the Jacobian one standard deviation to both sides, so that they speak of the
+    region that matters.
+    """
+    n, C = points.shape
+    values, vectors = np.linalg.eigh(covariance)
+    # The symmetric root: unlike eigenvectors of equal values it is unique, whatever the order of the outputs.
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
+    roots = [root[:, :, a] for a in range(C) if np.any(root[:, :, a])]  # each (n, C)
+    if not roots:
+        return Bend(np.zeros((n, C)), np.zeros((n, C)))
+    both = np.concatenate([points + r for r in roots] + [points - r for r in roots])
+    J = law.jacobian(both, np.tile(x, (2 * len(roots), 1))).reshape(2, len(roots), n, law.n_rows, C)
+    L = np.stack(roots)
+    H = np.einsum("anrc,bnc->nrab", 0.5 * (J[0] - J[1]), L)
+    beyond = ~np.all(np.isfinite(H), axis=(1, 2, 3))
+    H = np.where(beyond[:, None, None, None], 0.0, 0.5 * (H + H.transpose(0, 1, 3, 2)))
+    shift = -0.5 * np.einsum("ncr,nraa->nc", gain, H)
+    together = np.einsum("nrab,nsab->nrs", H, H)
+    variance = 0.5 * np.einsum("ncr,nrs,ncs->nc", gain, together, gain)
+    return Bend(shift, np.where(beyond[:, None], np.inf, np.maximum(variance, 0.0)))

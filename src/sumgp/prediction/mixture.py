@@ -1,0 +1,328 @@
+"""Mixtures over hyperparameters: marginals at points, their quantiles, and joint covariances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.special import logsumexp, ndtr, ndtri
+
+from sumgp.numerics import standard_normal
+from sumgp.prediction.point_draws import likelier_mean
+from sumgp.strategies import (
+    Fitted,
+    GivesJointGaussian,
+    JointSum,
+    LocalPosterior,
+    MovedOntoLaw,
+    PosteriorComponent,
+    Unprojected,
+    joined,
+    local_posteriors,
+)
+
+
+def mixture_covariance(fitted: Fitted, inputs: np.ndarray, x: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    """(nT, nT) unit-free mean square deviations from ``centre`` (n, T), ordered point by point."""
+    n, T = centre.shape
+    joint, total = JointSum(n, T), np.zeros((n * T, n * T))
+    offsets = []
+    for weight, component in zip(fitted.weights, fitted.components, strict=True):
+        if isinstance(component, GivesJointGaussian):
+            part = component.joint_gaussian(inputs, x).outputs(T)
+            joint.add(part, weight)
+            mean = part.mean
+        else:
+            C = component.n_columns
+            mean = component.marginals(inputs, x)[0][:, :T]
+            dense = component.joint_covariance(inputs, x).reshape(n, C, n, C)[:, :T, :, :T]
+            total += weight * dense.reshape(n * T, n * T)
+        offsets.append(np.sqrt(weight) * (mean - centre).ravel())
+    joint.add_squares(np.stack(offsets, axis=1))
+    total += joint.matrix()
+    return total
+
+
+def with_variances(total: np.ndarray, scale: np.ndarray, std: np.ndarray) -> np.ndarray:
+    """A covariance (m, m) times ``scale`` (m,), with these standard deviations (m,).
+
+    The law's curvature changes single points: where it narrows them their correlations stay; what it adds to their
+    variances has no correlations we know of.
+    """
+    total *= scale
+    total *= scale[:, None]
+    own = np.sqrt(np.maximum(np.diagonal(total), 0.0))
+    narrower = np.divide(std, own, out=np.ones_like(own), where=own > std)
+    total *= narrower
+    total *= narrower[:, None]
+    total[np.diag_indices(len(total))] = std**2
+    return total
+
+
+class Points(NamedTuple):
+    """Prediction points: unit-free inputs (n, D) and the user's (n, D + E)."""
+
+    inputs: np.ndarray
+    x: np.ndarray
+
+
+def mixture_draws(fitted: Fitted, points: Points, noisy: int, count: int, random_state: int) -> np.ndarray:
+    """(count, n, C) joint draws, unit-free; the first ``noisy`` columns are those of new measurements."""
+    generator = np.random.default_rng(random_state)
+    owners = np.sort(generator.choice(len(fitted.weights), size=count, p=fitted.weights))
+    parts = []
+    for owner in np.unique(owners):
+        component = fitted.components[owner]
+        draws = component.sample(points.inputs, points.x, int(np.sum(owners == owner)), generator)
+        if noisy:
+            draws[:, :, :noisy] += generator.standard_normal(draws[:, :, :noisy].shape) * np.sqrt(component.noise)
+        parts.append(draws)
+    return np.concatenate(parts)[generator.permutation(count)]
+
+
+PRECISION = 1e-9  # of a quantile, in standard deviations of the narrowest component
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianMixture:
+    """K weighted Gaussians at each of n points and T outputs: means and sds (K, n, T), weights (K,)."""
+
+    means: np.ndarray
+    sds: np.ndarray
+    weights: np.ndarray
+
+    def cdf(self, values: np.ndarray) -> np.ndarray:
+        """(n, T) probability below ``values``."""
+        return np.einsum("k,knt->nt", self.weights, ndtr((values - self.means) / self.sds))
+
+    def log_density(self, values: np.ndarray) -> np.ndarray:
+        """(n, T) log densities at ``values``."""
+        z = (values - self.means) / self.sds
+        parts = -0.5 * z**2 - np.log(self.sds) - 0.5 * np.log(2.0 * np.pi) + np.log(self.weights)[:, None, None]
+        return logsumexp(parts, axis=0)
+
+    @property
+    def std(self) -> np.ndarray:
+        """(n, T) standard deviations."""
+        centre = np.einsum("k,knt->nt", self.weights, self.means)
+        return np.sqrt(np.einsum("k,knt->nt", self.weights, self.sds**2 + (self.means - centre) ** 2))
+
+    def quantile(self, probability: float) -> np.ndarray:
+        """(n, T) quantiles."""
+        return mixture_quantile(self.means, self.sds, self.weights, probability)
+
+
+def mixture_quantile(means: np.ndarray, sds: np.ndarray, weights: np.ndarray, probability: float) -> np.ndarray:
+    """(n, T) quantiles of Gaussian mixtures with means, sds (K, n, T) and weights (K,), by safeguarded Newton steps."""
+    z = ndtri(probability)
+    ends = means + z * sds
+    if len(weights) == 1:
+        return ends[0]
+    # The quantile lies between the smallest and the largest of the components' own quantiles.
+    low, high = ends.min(axis=0).ravel(), ends.max(axis=0).ravel()
+    value = np.einsum("k,knt->nt", weights, ends).ravel()
+    flat_means, flat_sds = means.reshape(len(weights), -1), sds.reshape(len(weights), -1)
+    going = np.arange(len(value))
+    for _ in range(60):
+        m, sd, v = flat_means[:, going], flat_sds[:, going], value[going]
+        s = (v - m) / sd
+        F = weights @ ndtr(s)
+        density = (weights / np.sqrt(2.0 * np.pi)) @ (np.exp(-0.5 * s**2) / sd)
+        below = probability > F
+        low[going], high[going] = np.where(below, v, low[going]), np.where(below, high[going], v)
+        with np.errstate(all="ignore"):
+            newton = v - (F - probability) / density
+        inside = np.isfinite(newton) & (newton > low[going]) & (newton < high[going])
+        value[going] = np.where(inside, newton, 0.5 * (low[going] + high[going]))
+        going = going[np.abs(value[going] - v) >= PRECISION * sd.min(axis=0)]
+        if not len(going):
+            break
+    return value.reshape(means.shape[1:])
+
+
+STEPS = 60
+MOST_WIDENED = 45
+SKEWED_PRECISION = 1e-10  # of a quantile, in probability
+NARROW = 1e-8  # bracket around a jump of the distribution function, in spreads
+FEW = 0.6  # share of points that are left, at which the others are set aside
+POINTS_AT_ONCE = 20_000  # values in one call, which bounds memory
+NODES = 12  # of the average over the noise of a new measurement
+
+
+class Marginals(Protocol):
+    """What a component offers whose marginals are not Gaussian; values are (..., n, T), unit-free."""
+
+    def cdf(self, values: np.ndarray) -> np.ndarray:
+        """Probabilities of outputs below ``values``."""
+
+    def density(self, values: np.ndarray) -> np.ndarray:
+        """Densities at ``values``."""
+
+    def at(self, rows: np.ndarray) -> Marginals:
+        """Some of the points."""
+
+    def followed_by(self, others: Sequence[Any]) -> Marginals:
+        """The points of this one and then those of the others, as points of one."""
+
+
+@dataclass(frozen=True, eq=False)
+class SkewedMixture:
+    """Weighted marginals (K of them), each with Gaussian noise of standard deviation ``noise`` (K, T) added; 0 = none."""
+
+    parts: Sequence[Marginals]
+    weights: np.ndarray
+    noise: np.ndarray
+
+    def cdf(self, values: np.ndarray) -> np.ndarray:
+        """(n, T) probabilities of outputs below ``values`` (n, T)."""
+        return self._averaged(values, "cdf")
+
+    def density(self, values: np.ndarray) -> np.ndarray:
+        """(n, T) densities at ``values`` (n, T)."""
+        return self._averaged(values, "density")
+
+    def _averaged(self, values: np.ndarray, what: str) -> np.ndarray:
+        n, T = np.shape(values)
+        total = np.zeros((n, T))
+        noisy = bool(np.any(self.noise > 0))
+        z, shares = standard_normal(NODES) if noisy else (np.zeros(1), np.ones(1))
+        each = max(1, POINTS_AT_ONCE // (n * len(z)))
+        for start in range(0, len(self.parts), each):
+            some = slice(start, start + each)
+            joined = self._joined(start, each)
+            # (nodes, parts, n, T): a call for all parts costs little more than one for a single part.
+            asked = values - z[:, None, None, None] * self.noise[some][:, None, :]
+            flat = asked.reshape(len(z), -1, T)
+            found = (joined.cdf(flat) if what == "cdf" else joined.density(flat)).reshape(asked.shape)
+            total += np.einsum("z,k,zknt->nt", shares, self.weights[some], found)
+        return total
+
+    def _joined(self, start: int, count: int) -> Marginals:
+        if (start, count) not in self._known_joined:
+            first, *others = self.parts[start : start + count]
+            self._known_joined[start, count] = first.followed_by(others)
+        return self._known_joined[start, count]
+
+    @cached_property
+    def _known_joined(self) -> dict[tuple[int, int], Marginals]:
+        """Quantiles ask for the same again and again."""
+        return {}
+
+    def quantile(self, probability: float, centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        """(n, T) values below which ``probability`` lies, by false position in a bracket around centre and spread (n, T).
+
+        The end that stays has its distance halved (Illinois), and each third step is a bisection: jumps of the
+        distribution function, where an interval ends at the edge of a domain, leave false position no slope to use.
+        """
+        low, high, below, above = self._bracket(probability, centre, spread)
+        result = 0.5 * (low + high)
+        rows, mixture = np.arange(len(centre)), self
+        for step in range(STEPS):
+            with np.errstate(all="ignore"):
+                secant = low - below * (high - low) / (above - below)
+            inside = np.isfinite(secant) & (secant > low) & (secant < high) & (step % 3 != 2)
+            value = np.where(inside, secant, 0.5 * (low + high))
+            miss = mixture.cdf(value) - probability
+            left = miss < 0
+            # An end that stays twice would hold the secant back.
+            above, below = np.where(left, 0.5 * above, miss), np.where(left, miss, 0.5 * below)
+            low, high = np.where(left, value, low), np.where(left, high, value)
+            result[rows] = value
+            open_rows = np.any((np.abs(miss) >= SKEWED_PRECISION) & (high - low >= NARROW * spread[rows]), axis=1)
+            if not open_rows.any():
+                break
+            if open_rows.sum() <= FEW * len(rows):
+                # A few points with jumps take many steps: the others need not wait with them.
+                mixture, rows = mixture.at(open_rows), rows[open_rows]
+                low, high, below, above = (a[open_rows] for a in (low, high, below, above))
+        return result
+
+    def at(self, rows: np.ndarray) -> SkewedMixture:
+        """The mixture at some of its points."""
+        return SkewedMixture([part.at(rows) for part in self.parts], self.weights, self.noise)
+
+    def _bracket(self, probability: float, centre: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Ends (n, T) around the quantile, widened until they hold it, and how far the probability is missed there."""
+        low, high = centre - 2.0 * spread, centre + 2.0 * spread
+        below, above = self.cdf(low) - probability, self.cdf(high) - probability
+        for _ in range(MOST_WIDENED):
+            short, over = below > 0, above < 0
+            if not (short.any() or over.any()):
+                break
+            low, high = np.where(short, low - (high - low), low), np.where(over, high + (high - low), high)
+            below, above = self.cdf(low) - probability, self.cdf(high) - probability
+        return low, high, below, above
+
+
+# Share of an output's variance due to the law's curvature above which draws tell its distribution. A parabola's end is
+# nearer than a Gaussian's 97.5 % quantile from a share of 3 % on, nearer than its 99.95 % quantile from 1 %.
+BENT = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class PointMarginals:
+    """Unit-free: the mixture of the outputs, mean (n, C) and covariance (n, C, C) of all columns, strongly bent points."""
+
+    mixture: GaussianMixture
+    centre: np.ndarray
+    covariance: np.ndarray
+    bent: np.ndarray  # (n,)
+    bent_parts: list[Unprojected]  # of each component, at these points
+
+
+def local_parts(components: tuple[PosteriorComponent, ...], inputs: np.ndarray, x: np.ndarray) -> list[LocalPosterior]:
+    """Local posteriors of all components."""
+    known = [c for c in components if isinstance(c, MovedOntoLaw)]
+    if len(known) == len(components):
+        return local_posteriors(known, inputs, x)
+    first: Any = components[0]
+    if hasattr(first, "marginals_of_all"):
+        return [LocalPosterior(*found) for found in first.marginals_of_all(components, inputs, x)]
+    return [LocalPosterior(*c.marginals(inputs, x)) for c in components]
+
+
+def point_marginals(fitted: Fitted, n_outputs: int, inputs: np.ndarray, x: np.ndarray) -> PointMarginals:
+    """Marginals at x (n, ...) in the user's units, ``inputs`` as the kernels see them."""
+    weights, T = fitted.weights, n_outputs
+    parts = local_parts(fitted.components, inputs, x)
+    mean = np.stack([p.mean for p in parts])
+    variance = np.stack([np.einsum("ncc->nc", p.covariance)[:, :T] for p in parts])
+    bends_law = fitted.law is not None and not fitted.law.is_linear
+    centre = likelier_mean(mean, variance, weights) if bends_law else np.einsum("k,knc->nc", weights, mean)
+    if fitted.law is not None:
+        # Constants are one value for all points: the mixture's own mean of them.
+        unknown = slice(T, T + len(fitted.law.law.unknowns))
+        centre[:, unknown] = np.einsum("k,knc->nc", weights, mean[:, :, unknown])
+    offset = mean - centre
+    covariance = np.einsum("k,kncd->ncd", weights, np.stack([p.covariance for p in parts]))
+    covariance = covariance + np.einsum("k,knc,knd->ncd", weights, offset, offset)
+    means = mean[:, :, :T]
+    bent = np.zeros(len(x), dtype=bool)
+    bends = [p.bend for p in parts if p.bend is not None]
+    if len(bends) == len(parts):
+        extra = np.stack([b.variance[:, :T] for b in bends])
+        means = means + np.stack([b.shift[:, :T] for b in bends])
+        bent = np.any(np.einsum("k,knt->nt", weights, extra / (variance + extra + 1e-300)) > BENT, axis=1)
+        variance = variance + extra
+    sds = np.sqrt(np.maximum(variance, 1e-300))
+    free = [p.free.at(bent) for p in parts if p.free is not None] if bent.any() else []
+    return PointMarginals(GaussianMixture(means, sds, weights), centre, covariance, bent, free)
+
+
+def followed(parts: Sequence[PointMarginals]) -> PointMarginals:
+    """The points of all parts in turn."""
+    mixture = GaussianMixture(
+        np.concatenate([p.mixture.means for p in parts], axis=1),
+        np.concatenate([p.mixture.sds for p in parts], axis=1),
+        parts[0].mixture.weights,
+    )
+    return PointMarginals(
+        mixture,
+        np.concatenate([p.centre for p in parts]),
+        np.concatenate([p.covariance for p in parts]),
+        np.concatenate([p.bent for p in parts]),
+        [joined(some) for some in zip(*(p.bent_parts for p in parts if p.bent_parts), strict=True)],
+    )
