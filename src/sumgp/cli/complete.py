@@ -27,7 +27,7 @@ def complete(
     inputs: Annotated[str, typer.Option(help="Input columns, separated by commas.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="CSV file to write.")],
     constraint: Annotated[
-        list[str] | None, typer.Option("--constraint", "--law", "-c", help='Law, e.g. "a + b = 1"; may be repeated.')
+        list[str] | None, typer.Option("--law", "--constraint", "-c", help='Law, e.g. "a + b = 1"; may be repeated.')
     ] = None,
     outputs: Annotated[str | None, typer.Option(help="Output columns; all other columns if left out.")] = None,
     constant: Annotated[
