@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sumgp.errors import ConstraintError, DataError
+from sumgp.hyperparameters import Evidence
 from sumgp.laws import RightSides, SumLaw, independent_rows, linear_rows, set_up_law, unit_free_rows
 from sumgp.priors import MultitaskPrior, TaskLaw
-from sumgp.solvers import JointEvidence, Kronecker, build_features, condition_on_data
-from sumgp.strategies.averaging import fit_candidates, mix
+from sumgp.solvers import ClosedEvidence, JointEvidence, Kronecker, build_features, choose_evidence, condition_on_data
+from sumgp.strategies.averaging import EvidenceOf, fit_candidates, mix
+from sumgp.strategies.closed_data import closed_imbalance, closed_law_rows
 from sumgp.strategies.linearized import LawEngine
 from sumgp.strategies.markov_fits import fit_time_series
 from sumgp.strategies.problem import FitProblem, Fitted, Strategy
 from sumgp.strategies.weight_component import Component
-
-CLOSED = 3e-3  # rows that obey the law this well (in sds of the outputs) have noise that obeys it too
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,14 @@ class Conditioned(Strategy):
         unit_F, size, shift = unit_free_rows(F, problem.scaling)
         right_sides = RightSides(law, tuple(keep), shift, size)
         task_law = TaskLaw(unit_F, noise / size, right_sides(problem.data.x))
-        rows_alike = problem.noise.known is None and problem.noise.row_factor is None
-        closed = rows_alike and _is_closed(problem, task_law)
-        problem = replace(problem, noise=replace(problem.noise, closed=closed))
+        imbalance = closed_imbalance(problem)
+        closed = imbalance is not None and bool(np.all(imbalance.closed[keep] & (noise == 0)))
+        kronecker = isinstance(problem.solver, Kronecker)
+        problem = replace(problem, noise=replace(problem.noise, closed=closed and not kronecker))
         priors = problem.priors("task", law=task_law)
-        fitted = fit_candidates(problem, priors)
+        fitted = fit_candidates(
+            problem, priors, _kronecker_of_closed(problem, task_law, keep) if closed and kronecker else None
+        )
 
         def build(prior: MultitaskPrior, theta: np.ndarray) -> Component:
             features = build_features(prior, theta, problem.x, right_sides)
@@ -77,23 +80,30 @@ class Conditioned(Strategy):
         priors = problem.priors("task", unknown=setup.unknown, soft=setup.law.soft_variances)
         rows, totals = linear_rows(setup, problem.data)
 
-        def evidence(prior: MultitaskPrior, order: np.ndarray) -> JointEvidence:
-            columns = [*order, *range(problem.n_outputs, rows.shape[2])]
-            return JointEvidence(prior, problem.x, problem.y[:, order], rows[:, :, columns], totals)
+        T = problem.n_outputs
+        closed = closed_law_rows(problem, rows[:, :, :T], totals, np.arange(law.n_rows))
+
+        def evidence(prior: MultitaskPrior, order: np.ndarray) -> Evidence:
+            columns = [*order, *range(T, rows.shape[2])]
+            joint = JointEvidence(prior, problem.x, problem.y[:, order], rows[:, :, columns], totals)
+            return joint if closed is None else ClosedEvidence(joint, prior, closed.of(np.arange(len(rows)), order))
 
         fitted = fit_candidates(problem, priors, evidence)
         engine = LawEngine(problem, setup, exact=True)
         components, weights, report = mix(problem, fitted, lambda p, t: engine.component(p, t), None, self.draws)
         report |= {"status": report["hyperparameter_status"], "law": "on the full joint"}
+        report["closed_data"] = closed is not None
         return Fitted(components, weights, setup.law, report)
 
 
-def _is_closed(problem: FitProblem, law: TaskLaw) -> bool:
-    """True if complete rows obey the law far better than independent noise would let them."""
-    y = problem.y
-    involved = np.any(law.F != 0, axis=0)
-    complete = ~np.isnan(y[:, involved]).any(axis=1)
-    if complete.sum() < 3 or np.any(law.noise > 0):
-        return False
-    filled = np.where(np.isnan(y), 0.0, y)[complete]
-    return float(np.max(np.abs(filled @ law.F.T - law.totals[complete]))) < CLOSED
+def _kronecker_of_closed(problem: FitProblem, law: TaskLaw, keep: list[int]) -> EvidenceOf:
+    """The evidence of closed data by two eigendecompositions, which hold independent noise only."""
+    F = np.broadcast_to(law.F, (len(problem.y), *law.F.shape))
+    rows = closed_law_rows(problem, F, law.totals, np.array(keep))
+    assert rows is not None
+
+    def evidence(prior: MultitaskPrior, order: np.ndarray) -> Evidence:
+        plain = choose_evidence(problem.solver, prior, problem.x, problem.y[:, order])
+        return ClosedEvidence(plain, prior, rows.of(np.arange(len(problem.y)), order))
+
+    return evidence

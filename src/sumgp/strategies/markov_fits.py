@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from sumgp.errors import SumGPWarning
-from sumgp.hyperparameters import Objective, Scan, maximise, starting_points
+from sumgp.hyperparameters import Evidence, Objective, Scan, maximise, starting_points
 from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, independent_rows, linear_rows, project, set_up_law, unit_free_rows
 from sumgp.priors import MultitaskPrior, TaskLaw, reordered
-from sumgp.solvers import choose_series_evidence
+from sumgp.solvers import ClosedEvidence, ClosedRows, choose_series_evidence
 from sumgp.solvers.markov import (
     LawRows,
     MarkovPosterior,
@@ -27,6 +27,7 @@ from sumgp.solvers.markov import (
     with_times,
 )
 from sumgp.strategies.averaging import WIDENING
+from sumgp.strategies.closed_data import closed_law_rows
 from sumgp.strategies.problem import FitProblem, Fitted, kernel_name
 from sumgp.strategies.weight_component import Unprojected, local_posteriors, moving_metric
 
@@ -154,7 +155,8 @@ def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
     if mode == "joint":
         assert setup is not None
         law_rows = LawRows(*linear_rows(setup, problem.data))
-    theta, report = _hyperparameters(problem, prior, law_rows)
+    closed = _closed(problem, task_law, right_sides, law_rows)
+    theta, report = _hyperparameters(problem, prior, law_rows, closed)
     problem.progress("smoothing")
     series = observed_series(prior, theta, problem.x, problem.y)
     states = state_space_prior(prior, theta)
@@ -179,6 +181,8 @@ def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
         setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)  # type: ignore[arg-type]
     law_used = setup.law if setup is not None else None
     component = MarkovComponent(free, last, theta, noise, prior.n_outputs, law_used, offset, mode == "joint")
+    if closed is not None:
+        report["closed_data"] = True
     report |= {"status": status, "law_steps": steps, "solver": "Markov", "uncertainty": "plug-in (Markov solver)"}
     if problem.uncertainty == "integrated":
         component, report["widening"] = component.widened(WIDENING), WIDENING
@@ -194,8 +198,21 @@ def _task_law(problem: FitProblem) -> tuple[TaskLaw, RightSides]:
     return TaskLaw(unit_F, noise / size, right_sides(problem.data.x)), right_sides
 
 
+def _closed(
+    problem: FitProblem, task_law: TaskLaw | None, right_sides: RightSides | None, law_rows: LawRows | None
+) -> ClosedRows | None:
+    """The law at rows that meet it as measured, where the law is in the evidence."""
+    if task_law is not None and right_sides is not None:
+        F = np.broadcast_to(task_law.F, (len(problem.y), *task_law.F.shape))
+        return closed_law_rows(problem, F, task_law.totals, np.array(right_sides.keep))
+    if law_rows is not None:
+        R = law_rows.rows.shape[1]
+        return closed_law_rows(problem, law_rows.rows[:, :, : problem.n_outputs], law_rows.totals, np.arange(R))
+    return None
+
+
 def _hyperparameters(
-    problem: FitProblem, prior: MultitaskPrior, law_rows: LawRows | None = None
+    problem: FitProblem, prior: MultitaskPrior, law_rows: LawRows | None = None, closed: ClosedRows | None = None
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Maximum a posteriori theta, on a stretch of consecutive rows from the middle where there are very many."""
     x, y = problem.x, problem.y
@@ -220,7 +237,10 @@ def _hyperparameters(
         law_rows = LawRows(law_rows.rows[rows][:, :, columns], law_rows.totals[rows])
     turned = reordered(local, outputs)
     y = y[rows][:, outputs]
-    objective = Objective(turned.prior, choose_series_evidence(turned.prior, x[rows], y, law_rows))
+    evidence: Evidence = choose_series_evidence(turned.prior, x[rows], y, law_rows)
+    if closed is not None:
+        evidence = ClosedEvidence(evidence, turned.prior, closed.of(rows, outputs))
+    objective = Objective(turned.prior, evidence)
     # Starts from the data first: a shorter lengthscale than the prior's is one that the rows were seen to have.
     starts = [*Scan(x[rows], y).starts(turned.prior, 1), *starting_points(objective, 1, problem.random_state)][:2]
     best = maximise(objective, random_state=problem.random_state, max_steps=100, starts=starts)
