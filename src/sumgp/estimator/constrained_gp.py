@@ -43,7 +43,13 @@ from sumgp.estimator.preparation import (
     with_extra_columns,
     with_named_choices,
 )
-from sumgp.estimator.soundness import checked_status, looked_at, warn_if_contradicted, warn_if_repeats_contradict
+from sumgp.estimator.soundness import (
+    checked_status,
+    looked_at,
+    told_closed,
+    warn_if_contradicted,
+    warn_if_repeats_contradict,
+)
 from sumgp.laws import Law, check_law, complete_scaling
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
@@ -145,6 +151,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         with threads_for(problem.y.size):
             fitted = strategy.fit(problem.in_order())
         self._keep(problem, law, strategy, fitted)
+        self.fit_report_.details["closed_data"] = not isinstance(strategy, Unconstrained) and told_closed(problem)
         self.calendar_: Calendar = tables.calendar
         if tables.calendar:
             self.fit_report_.details["dates"] = {name: str(dates) for name, dates in tables.calendar.items()}
@@ -241,8 +248,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
 
     def posterior(self, X: Any, given: Any = None) -> Posterior | RowPosterior:
         """Posterior of all outputs at X, given data and law, and given the cells ``given`` (n, T) measured there."""
-        points = self._points(X)
-        return points if given is None else given_rows(points, self._cells(X, given, len(points.x)))
+        return self._points(X) if given is None else given_rows(*self._table(X, given))
 
     def complete(self, X: Any, Y: Any, *, level: float = 0.95, smooth_measured: bool = False) -> Completion:
         """The table X, Y (NaN = gap) with every gap filled from the fit, the cells measured in the same row, and the law.
@@ -251,14 +257,14 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         Measured cells stay as they are; ``smooth_measured`` puts the estimated true values in their place. Rows may be
         those that were fitted, or new ones.
         """
-        points = self._points(X)
-        return complete_rows(points, self._cells(X, Y, len(points.x)), level, smooth_measured)
+        return complete_rows(*self._table(X, Y), level, smooth_measured)
 
-    def _cells(self, X: Any, Y: Any, n_rows: int) -> np.ndarray:
-        """(n, T) cells of a table, NaN = not measured."""
-        cells, _ = read_outputs(Y, self.data_.output_names, n_rows)
+    def _table(self, X: Any, Y: Any) -> tuple[Posterior, np.ndarray]:
+        """The posterior at the rows of a table, with the law only if it was imposed, and their cells (n, T)."""
+        points = self._points(X)
+        cells, _ = read_outputs(Y, self.data_.output_names, len(points.x))
         check_row_labels(X, Y)
-        return cells
+        return points if self.fit_report_.strategy != "Unconstrained" else replace(points, law=None), cells
 
     def _points(self, X: Any) -> Posterior:
         if not hasattr(self, "fitted_"):
@@ -268,7 +274,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             x, _ = read_inputs(X, self.data_.input_names, self.data_.extra_columns)
         else:
             x = with_extra_columns(X, self.data_)
-        return Posterior(self.fitted_, self.scaling_, self.law_, self.data_, x, calendar=self.calendar_)
+        closed = bool(self.fit_report_.details.get("closed_data", False))
+        return Posterior(self.fitted_, self.scaling_, self.law_, self.data_, x, calendar=self.calendar_, closed=closed)
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """(n, T) means, on the law; with the standard deviations (n, T) or the joint covariance (nT, nT) if asked.

@@ -12,7 +12,7 @@ from sumgp.data import Data, in_bulk
 from sumgp.errors import SumGPWarning
 from sumgp.laws import Law, typical_rows
 from sumgp.prediction import Posterior
-from sumgp.strategies import FitProblem
+from sumgp.strategies import FitProblem, closed_imbalance
 
 # Codes that instruments and file formats write for "missing": -999, 9999.0, 99.99e3 and the like, and fill values.
 NINES = tuple(10.0**digits - 1.0 for digits in range(3, 10))
@@ -79,6 +79,7 @@ def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
 
 STANDARD_ERRORS = 6.0  # between a stated total and the data's own before a warning
 FEWEST_ROWS = 4
+NAMED_ROWS = 5  # in a warning
 ROUND_OFF = 1e-9  # of a value: less than that is how it was written down
 
 
@@ -111,6 +112,23 @@ def warn_if_contradicted(problem: FitProblem, law: Law, noise: np.ndarray) -> No
                 SumGPWarning,
                 stacklevel=3,
             )
+
+
+def told_closed(problem: FitProblem) -> bool:
+    """True if the rows meet the law up to rounding; rows that do not, where all others do, are named in a warning."""
+    found = closed_imbalance(problem)
+    if found is None:
+        return False
+    if found.misprints:
+        named = ", ".join(str(row) for row in found.misprints[:NAMED_ROWS])
+        more = ", ..." if len(found.misprints) > NAMED_ROWS else ""
+        warnings.warn(
+            f"{len(found.misprints)} row(s) ({named}{more}, counted from 0) miss a law that all other complete rows meet up "
+            "to rounding; look for a misprint there, or write NaN in place of the wrong value",
+            SumGPWarning,
+            stacklevel=3,
+        )
+    return found.all_closed
 
 
 def warn_if_repeats_contradict(problem: FitProblem) -> None:

@@ -178,7 +178,7 @@ def complete_rows(posterior: Posterior, y: np.ndarray, level: float, smooth_meas
 def _balance(posterior: Posterior) -> Balance | None:
     """The law with its imbalance in the data; None without a law."""
     law = posterior.law
-    if law is None or posterior.fitted.report.get("law") == "ignored":
+    if law is None:
         return None
     found = posterior.constants() if law.unknowns and posterior.fitted.law is not None else None
     if law.unknowns and found is None:

@@ -8,7 +8,7 @@ predicted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from sumgp.laws import UnitFreeLaw
+from sumgp.prediction.closed_noise import noise_variances
 from sumgp.priors import canonical_order
 from sumgp.strategies import Unprojected, projected_draws
 
@@ -189,6 +190,6 @@ def drawn_marginals(posterior: Posterior, parts: Sequence[Unprojected], x: np.nd
     numbers = common_numbers(fitted.weights, np.concatenate([np.argsort(order), np.arange(T, law.n_columns)]))
     draws = point_draws(law, parts, numbers, x)[:, :, :T]
     if posterior.noisy:
-        sds = np.sqrt([c.noise for c in fitted.components])[numbers.owners]
-        draws = draws + (numbers.noise[:, None] * sds)[:, None, :]
+        bent = replace(posterior, x=x, truth=None, noisy=False) if posterior.closed else posterior
+        draws = draws + numbers.noise[:, None, None] * np.sqrt(noise_variances(bent))[numbers.owners]
     return DrawnMarginals(np.sort(draws, axis=0))

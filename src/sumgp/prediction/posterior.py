@@ -15,6 +15,7 @@ from sumgp.errors import DataError, worded
 from sumgp.laws import Law, project
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
+from sumgp.prediction.closed_noise import noise_covariances, noise_variances, with_closed_noise
 from sumgp.prediction.mixture import (
     GaussianMixture,
     PointMarginals,
@@ -57,6 +58,7 @@ class Posterior:
     noisy: bool = False
     truth: Posterior | None = None  # of the same points without noise, whose work a noisy one need not do again
     calendar: Calendar = field(default_factory=dict)  # of inputs that are dates
+    closed: bool = False  # measurements obey the law too
 
     @property
     def output_names(self) -> tuple[str, ...]:
@@ -99,8 +101,7 @@ class Posterior:
         mixture = self._marginals.mixture
         if not self.noisy:
             return mixture
-        noise = np.stack([c.noise for c in self.fitted.components])[:, None, :]
-        return replace(mixture, sds=np.sqrt(mixture.sds**2 + noise))
+        return replace(mixture, sds=np.sqrt(mixture.sds**2 + noise_variances(self)))
 
     @cached_property
     def _skewed(self) -> SkewedMixture | None:
@@ -203,15 +204,17 @@ class Posterior:
         T, n = self._n_outputs, len(self.x)
         total = mixture_covariance(self.fitted, self.scaling.inputs(self.x), self.x, self._centre[:, :T])
         if self.noisy:
-            noise = self.fitted.weights @ np.stack([c.noise for c in self.fitted.components])
-            total[np.diag_indices(n * T)] += np.tile(noise, n)
+            blocks = total.reshape(n, T, n, T)
+            blocks[range(n), :, range(n), :] += noise_covariances(self)
         return with_variances(total, np.tile(self.scaling.y_scale, n), self.std.ravel())
 
     def sample(self, n: int = 1, random_state: int = 0) -> np.ndarray:
         """(n, points, T) joint draws; each obeys the law (with its own value of an unknown constant)."""
         self._check_joint("sample")
-        noisy = self._n_outputs if self.noisy else 0
+        noisy = self._n_outputs if self.noisy and not self.closed else 0
         draws = mixture_draws(self.fitted, Points(self.scaling.inputs(self.x), self.x), noisy, n, random_state)
+        if self.noisy and self.closed:
+            draws = with_closed_noise(self, draws, random_state)
         return self.scaling.restore(draws[:, :, : self._n_outputs])
 
     def _drawn(self) -> Iterator[tuple[np.ndarray, DrawnMarginals]]:

@@ -1,6 +1,7 @@
 """Ways to impose a law, from ignoring it to conditioning on it."""
 
 from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
+from sumgp.strategies.closed_data import closed_imbalance
 from sumgp.strategies.conditioned import Conditioned
 from sumgp.strategies.joint_gaussian import GivesJointGaussian, JointSum
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed
@@ -50,6 +51,7 @@ __all__ = [
     "TrainingRows",
     "Unconstrained",
     "Unprojected",
+    "closed_imbalance",
     "component_left_out",
     "fit_candidates",
     "joined",

@@ -65,7 +65,8 @@ class Conditioned(Strategy):
             return Component(posterior, theta, prior.noise.typical(theta[prior.noise_slice]), prior.n_outputs)
 
         components, weights, report = mix(problem, fitted, build, None, self.draws)
-        report |= {"status": report["hyperparameter_status"], "law": "on the task covariance", "closed_data": closed}
+        report |= {"status": report["hyperparameter_status"], "law": "on the task covariance"}
+        report["noise_within_law"] = problem.noise.closed
         report["dropped_rows"] = [law.labels[i] for i in range(law.n_rows) if i not in keep]
         return Fitted(components, weights, None, report)
 
@@ -92,7 +93,6 @@ class Conditioned(Strategy):
         engine = LawEngine(problem, setup, exact=True)
         components, weights, report = mix(problem, fitted, lambda p, t: engine.component(p, t), None, self.draws)
         report |= {"status": report["hyperparameter_status"], "law": "on the full joint"}
-        report["closed_data"] = closed is not None
         return Fitted(components, weights, setup.law, report)
 
 

@@ -181,8 +181,6 @@ def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
         setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)  # type: ignore[arg-type]
     law_used = setup.law if setup is not None else None
     component = MarkovComponent(free, last, theta, noise, prior.n_outputs, law_used, offset, mode == "joint")
-    if closed is not None:
-        report["closed_data"] = True
     report |= {"status": status, "law_steps": steps, "solver": "Markov", "uncertainty": "plug-in (Markov solver)"}
     if problem.uncertainty == "integrated":
         component, report["widening"] = component.widened(WIDENING), WIDENING
