@@ -46,11 +46,12 @@ from sumgp.estimator.preparation import (
 from sumgp.estimator.soundness import (
     checked_status,
     looked_at,
+    soft_law_report,
     told_closed,
     warn_if_contradicted,
     warn_if_repeats_contradict,
 )
-from sumgp.laws import Law, check_law, complete_scaling
+from sumgp.laws import Law, check_law, complete_scaling, learnt_errors, with_errors
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Completion, Posterior, RowPosterior, complete_rows, given_rows
@@ -151,6 +152,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         with threads_for(problem.y.size):
             fitted = strategy.fit(problem.in_order())
         self._keep(problem, law, strategy, fitted)
+        self.fit_report_.details.update(soft_law_report(law))
         self.fit_report_.details["closed_data"] = not isinstance(strategy, Unconstrained) and told_closed(problem)
         self.calendar_: Calendar = tables.calendar
         if tables.calendar:
@@ -184,6 +186,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         warn_of_unused_constants(constraint, self.constants)
         law = bound_law(constraint, output_names, input_names)
         data = Data(x, y, input_names, output_names, extra)
+        law = None if law is None else with_errors(law, learnt_errors(law, data))
         groups = output_groups(chosen_groups(self.groups, constraint, output_names, input_names), output_names)
         stationary = self.kernel is None or all_stationary(self.kernel)
         ordered = data.at(data.order)

@@ -108,10 +108,20 @@ def warn_if_contradicted(problem: FitProblem, law: Law, noise: np.ndarray) -> No
         if abs(offset) > STANDARD_ERRORS * error + 2.0 * abs(bias) + float(law.noise[row]):
             warnings.warn(
                 f"the data contradict the law {law.labels[row]!r}: measured rows miss it by {offset:.4g} on average, "
-                f"with a standard error of {error:.2g}; check the total, or declare it unknown",
+                f"with a standard error of {error:.2g}; check the total or declare it unknown, or, if the law holds only "
+                f"roughly, write {law.labels[row]!r} with '+- unknown' at its end: mean and size of its error are then "
+                "estimated",
                 SumGPWarning,
                 stacklevel=3,
             )
+
+
+def soft_law_report(law: Law | None) -> dict[str, list[str]]:
+    """What complete rows told about the errors of laws that hold only roughly, in words; empty where nothing was asked."""
+    notes = () if law is None else law.notes
+    found = [f"{label}: {line}" for label, lines in zip(law.labels if law else (), notes, strict=False) for line in lines]
+    told = [line for line in found if ": error: " in line]
+    return {"soft_laws": [line.replace(": error: ", ": ", 1) for line in told]} if told else {}
 
 
 def told_closed(problem: FitProblem) -> bool:

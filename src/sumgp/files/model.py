@@ -17,7 +17,7 @@ from sumgp.files.archive import pack, unpack
 from sumgp.files.laws import is_storable, read_constraint, write_constraint
 from sumgp.files.nodes import Reader, Writer
 from sumgp.files.writing import write_file
-from sumgp.laws import Constraint, Law
+from sumgp.laws import Constraint, Law, learnt_errors, with_errors
 from sumgp.strategies import Fitted, Strategy
 
 FORMAT = "sumgp model"
@@ -160,6 +160,7 @@ def _rebuilt(document: dict[str, Any], arrays: list[np.ndarray], constraint: Any
     made = _constraint(document, reader, constraint, constants)
     law = None if made is None else made.bind(data.output_names, data.input_names)
     if law is not None:
+        law = with_errors(law, learnt_errors(law, data))
         _check_law(document["law"], law, data, scaling, reader)
     reader.law = law
     components = tuple(reader.read(node) for node in document["components"])

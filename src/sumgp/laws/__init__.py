@@ -7,6 +7,7 @@ from sumgp.laws.functions import FunctionConstraint
 from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, project
 from sumgp.laws.imbalance import Imbalance, measured_imbalance
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
+from sumgp.laws.learnt import LearntError, learnt_errors, with_errors
 from sumgp.laws.linear import LinearConstraint
 from sumgp.laws.points import (
     LawSetup,
@@ -31,6 +32,7 @@ __all__ = [
     "Imbalance",
     "Law",
     "LawSetup",
+    "LearntError",
     "LinearConstraint",
     "RightSides",
     "SumConstraint",
@@ -44,6 +46,7 @@ __all__ = [
     "complete_scaling",
     "explain_law",
     "independent_rows",
+    "learnt_errors",
     "linear_rows",
     "measured_imbalance",
     "parse_constraint",
@@ -51,4 +54,5 @@ __all__ = [
     "set_up_law",
     "typical_rows",
     "unit_free_rows",
+    "with_errors",
 ]

@@ -17,6 +17,7 @@ from sumgp.errors import ConstraintError, worded
 from sumgp.laws.constraint import Constraint
 from sumgp.laws.formula.explain import explain_law
 from sumgp.laws.formula.syntax import parse_equation, split_laws
+from sumgp.laws.formula.tolerance import held_up_to, split_tolerance
 from sumgp.laws.formula.tree import (
     BUILT_IN,
     UNKNOWN,
@@ -222,7 +223,8 @@ class FormulaConstraint(Constraint):
     + - * / ** ^ ( ) and |a|, sqrt exp log log10 log2 sin cos tan asin acos atan sinh cosh tanh abs, ``sum(p)`` and
     ``mean(p)`` for outputs p1 ... pk, ``norm(a, b)`` for the distance of points with coordinates a_x, a_y[, a_z], the
     numbers pi and e, percentages (100% is 1), and signs such as ², ½, ·. Names with spaces or signs are quoted with
-    backticks.
+    backticks. A law that ends in ``+- 0.5`` (or ± 0.5) holds up to an error of that standard deviation, one that ends in
+    ``+- unknown`` up to an error whose mean and size are estimated from the rows that were measured completely.
 
     ``constants``: a number; "unknown" for a constant that is estimated; a function of X (n, D) giving (n,); or the name
     of a data column, which is then needed for predictions too.
@@ -239,7 +241,9 @@ class FormulaConstraint(Constraint):
         self.laws: tuple[str, ...] = tuple(law for text in texts for law in split_laws(text))
         if not self.laws:
             raise ConstraintError(worded("formula", "at least one equation", "empty text", 'write "z + v = 1"'))
-        self._equations = tuple(parse_equation(law) for law in self.laws)
+        tolerant = [split_tolerance(law) for law in self.laws]
+        self._equations = tuple(parse_equation(part.law) for part in tolerant)
+        self._tolerances = np.array([part.sd for part in tolerant])
 
     @property
     def is_storable(self) -> bool:
@@ -260,13 +264,13 @@ class FormulaConstraint(Constraint):
         Unknown constants become columns of f after the outputs, data columns become columns of x after the inputs.
         """
         names = read_names(outputs, inputs, self.constants)
-        law = plain_law(self._equations, names)
-        if law is not None:
-            return law
-        # Loading computer algebra takes longer than most fits: only laws that need it pay for it.
-        from sumgp.laws.formula.binding import build_law
+        law: Law | None = plain_law(self._equations, names)
+        if law is None:
+            # Loading computer algebra takes longer than most fits: only laws that need it pay for it.
+            from sumgp.laws.formula.binding import build_law
 
-        return build_law(self._equations, names)
+            law = build_law(self._equations, names)
+        return law if np.all(self._tolerances == 0) else held_up_to(law, self._tolerances, self.laws)
 
     def check_columns(self, outputs: Sequence[str], inputs: Sequence[str], columns: Collection[str]) -> None:
         """Raise ConstraintError for a name that stands for nothing while the data have a column of that name."""

@@ -45,14 +45,14 @@ _BOUND = (
     "states a bound; only equalities can be imposed so far. Leave it out (predictions may then leave the bound), and do not "
     "turn it into ="
 )
-_SOFT = "would make the law hold only up to an error, which formulas cannot say so far; give SumConstraint(..., noise=0.5)"
+_SOFT = "stands once, at the end of a law, before the size of its error: a + b = 1 +- 0.5"
 _REFUSED = {
     **dict.fromkeys(("<", ">", "<=", ">=", "=>", "=<", "≤", "≥"), _BOUND),
     "!=": "is not a law; only equalities are imposed",
     "≠": "is not a law; only equalities are imposed",
     "+-": _SOFT,
     "±": _SOFT,
-    "≈": "would make the law hold only roughly; write = for an exact law, or give SumConstraint(..., noise=0.5)",
+    "≈": "would make the law hold only roughly; write = for an exact law, and +- 0.5 at its end for a rough one",
 }
 
 
