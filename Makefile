@@ -1,4 +1,4 @@
-# make test | test-cpus | test-browser | demo | app | bench | docs | format | soak | mutants | clean
+# make test | test-cpus | test-browser | test-wheel | demo | app | bench | docs | format | soak | mutants | clean
 # Each target first creates .venv (Python 3.11 or newer) with the versions in constraints.txt.
 
 # Matrices here are small: threads inside BLAS cost more than they give.
@@ -24,7 +24,7 @@ ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/
 $(shell rm -f $(READY) $(BENCH_READY) $(BROWSER_READY))
 endif
 
-.PHONY: test test-cpus test-browser demo app bench docs format soak mutants clean
+.PHONY: test test-cpus test-browser test-wheel demo app bench docs format soak mutants clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -68,6 +68,15 @@ test-browser: $(BROWSER_READY)
 	        echo "Debian and Ubuntu: apt-get install chromium chromium-driver; Fedora: dnf install chromium chromedriver;"; \
 	        echo "macOS: brew install --cask chromium chromedriver"; exit 1; }; done
 	$(BIN)/python -m pytest -q -n 0 -o python_files='browser_*.py' tests/browser
+
+# The built wheel in an environment that holds nothing else.
+WHEEL := build/wheel
+test-wheel: $(READY)
+	@rm -rf $(WHEEL) && $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEEL) .
+	@$(PYTHON) -m venv $(WHEEL)/empty 2>/dev/null || { \
+	    $(PYTHON) -m venv --clear --without-pip $(WHEEL)/empty && $(PYTHON) -m pip --python $(WHEEL)/empty install --quiet pip; }
+	@$(WHEEL)/empty/bin/python -m pip install --quiet -c constraints.txt $(WHEEL)/*.whl
+	cd $(WHEEL) && empty/bin/python -I $(CURDIR)/tools/smoke.py
 
 demo: $(READY)
 	$(BIN)/sumgp demo --out demo-output

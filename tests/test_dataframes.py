@@ -16,8 +16,8 @@ import xarray as xr
 
 import sumgp
 from sumgp.cli.app import run
+from sumgp.data import read_columns
 from sumgp.data.calendar import chosen_dates
-from sumgp.data.dataframes import read_columns
 
 N = 9
 T = np.linspace(0.0, 8.0, N)

@@ -12,7 +12,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 import never_worse
+import sumgp
 from families import FAMILIES, Family
+from families.score import low_if_exact
 from families.table import Summary, page
 from sumgp.laws import FormulaConstraint
 
@@ -69,7 +71,7 @@ def test_a_run_goes_on_where_it_ended(tmp_path: Path) -> None:
 
 def test_the_page_has_the_figures_of_the_records() -> None:
     def record(seed: int, ratio: float, coverage: float) -> dict:
-        fit = {"rmse": 0.1, "coverage": 0.95, "cpu_seconds": 1.0}
+        fit = {"rmse": 0.1, "coverage": 0.95, "cpu_seconds": 1.0, "low_if_exact": 0.05}
         return {"family": "circle", "seed": seed, "no law": fit, "law": fit | {"rmse": 0.1 * ratio, "coverage": coverage}}
 
     records = [record(0, 0.5, 0.8), record(1, 2.0, 1.0)]
@@ -80,3 +82,13 @@ def test_the_page_has_the_figures_of_the_records() -> None:
     assert "| problems with coverage below 85% | 50.0% | at most 5 % |" in text
     assert "| largest ratio | 2.00 | at most 2 |" in text
     assert "| circle | `a**2 + b**2 = 1` | 18 | 2 | 1 | 1.00 | 2.00 | 90.0% | 80% | 95.0% | 1.00 |" in text
+
+
+def test_chance_of_low_coverage_is_found_from_draws() -> None:
+    """Intervals that hold half of each value seldom hold 85 % of all; those that hold all but 1e-5 always do."""
+    problem = named("circle, six rows").problem(1000)
+    gp = sumgp.ConstrainedGP("a**2 + b**2 = 1", outputs=["a", "b"]).fit(problem.x, problem.y)
+    posterior = gp.posterior(problem.x_test)
+    assert low_if_exact(posterior, *posterior.interval(0.5)) > 0.8
+    assert low_if_exact(posterior, *posterior.interval(1.0 - 1e-5)) == 0.0
+    assert 0.0 < low_if_exact(posterior, *posterior.interval(0.95)) < 0.4

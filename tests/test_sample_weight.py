@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Matern
 
 import sumgp
 from sumgp import Conditioned, ConstrainedGP, DataError, Linearized, Projected, Transformed, Unconstrained
-from sumgp.solvers.dense import choose_evidence
+from sumgp.solvers.dense import Automatic
 from sumgp.solvers.joint import JointEvidence
 from sumgp.solvers.markov.evidence import MarkovObjectiveEvidence
 
@@ -36,7 +36,7 @@ def test_gradient_with_weights(solver: str, noise: str) -> None:
     problem, _ = model(None, noise=noise)._problem(X, Y, print, WEIGHTS)
     prior = problem.priors("identity")[0]
     assert prior.noise.variances(np.zeros(prior.noise.n_parameters)).shape == (N, 2)
-    evidence = choose_evidence(None, prior, problem.x, problem.y)
+    evidence = Automatic().evidence(prior, problem.x, problem.y)
     if solver == "markov":
         evidence = MarkovObjectiveEvidence(prior, problem.x, problem.y, None)
     if solver == "joint":
@@ -50,11 +50,11 @@ def test_dense_and_state_space_agree_with_weights() -> None:
     problem, _ = model(None)._problem(X, Y, print, WEIGHTS)
     prior = problem.priors("identity")[0]
     theta = 0.1 * np.random.default_rng(1).standard_normal(prior.n_parameters)
-    dense = choose_evidence(None, prior, problem.x, problem.y)(theta)
+    dense = Automatic().evidence(prior, problem.x, problem.y)(theta)
     chain = MarkovObjectiveEvidence(prior, problem.x, problem.y, None)(theta)
     assert dense[0] == pytest.approx(chain[0], rel=1e-7)
     np.testing.assert_allclose(dense[1], chain[1], rtol=1e-5, atol=1e-5)
-    plain = choose_evidence(None, replace(prior, noise=replace(prior.noise, row_factor=None)), problem.x, problem.y)(theta)
+    plain = Automatic().evidence(replace(prior, noise=replace(prior.noise, row_factor=None)), problem.x, problem.y)(theta)
     assert abs(plain[0] - dense[0]) > 0.1
 
 

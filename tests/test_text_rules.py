@@ -19,8 +19,8 @@ FORBIDDEN_NAMES = {"NotImplementedError", "sympify", "parse_expr"}
 # Calls that are pickle under another name.
 FORBIDDEN_ATTRIBUTES = {("joblib", "load"), ("joblib", "dump"), ("pd", "read_pickle"), ("pandas", "read_pickle")}
 
-LONGEST_FILE = 400
-LONGEST_FUNCTION = 60
+LONGEST_FILE = 350
+LONGEST_FUNCTION = 50
 
 # A slash and one of these at the start of a path; "energy/work" in prose is none.
 MACHINE_PATH = re.compile(r"(?<![\w.~*-])/(?:root|home|work|Users)(?![\w-])")

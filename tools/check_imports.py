@@ -30,6 +30,7 @@ ORDER = (
     "paper_method",
     "prediction",
     "estimator",
+    "reconciliation",
     "files",
     "datasets",
     "many",

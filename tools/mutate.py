@@ -70,8 +70,8 @@ MUTATIONS = (
     Mutation(
         "sign of the step in the projection",
         "laws/geometry.py",
-        "target = -g[live]",
-        "target = g[live]",
+        "target, base = -self.g[live], here",
+        "target, base = self.g[live], here",
         "laws/test_projection.py",
     ),
     Mutation(

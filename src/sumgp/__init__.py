@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sumgp.many import FitResult, fit_many
     from sumgp.paper_method import Transformed
     from sumgp.paper_method.engines import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
+    from sumgp.reconciliation import Reconciled, reconcile
     from sumgp.solvers import Dense, Kronecker, Markov
     from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
 
@@ -48,6 +49,7 @@ _HOMES = {
     "files": ("load",),
     "paper_method": ("Transformed",),
     "solvers": ("Dense", "Kronecker", "Markov"),
+    "reconciliation": ("Reconciled", "reconcile"),
     "strategies": ("Conditioned", "Linearized", "Projected", "Unconstrained"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -88,6 +90,7 @@ __all__ = [
     "MomentMatched",
     "NumericalError",
     "Projected",
+    "Reconciled",
     "SumConstraint",
     "SumGPError",
     "SumGPWarning",
@@ -100,4 +103,5 @@ __all__ = [
     "fit_many",
     "load",
     "parse_constraint",
+    "reconcile",
 ]

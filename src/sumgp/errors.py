@@ -1,6 +1,8 @@
-"""Exceptions and warnings, each worded as argument, expectation, finding and remedy."""
+"""Exceptions, warnings and the statuses of a search; messages name argument, expectation, finding and remedy."""
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 
 class SumGPError(Exception):
@@ -21,6 +23,46 @@ class NumericalError(SumGPError, ArithmeticError):
 
 class SumGPWarning(UserWarning):
     """Something a careful user should know about a result that was still given."""
+
+
+class Status(StrEnum):
+    """How a search ended. Texts may go on with the place: ``"law infeasible near x = [0.5]"``."""
+
+    CONVERGED = "converged"
+    STEP_LIMIT = "step limit"
+    STALLED = "stalled"
+    ROUND_OFF = "round-off"
+    LEFT_BEHIND = "left behind"
+    FAILED_FACTOR = "failed Cholesky factor"
+    COLLAPSED = "lengthscale collapsed"
+    LAW_INFEASIBLE = "law infeasible"
+    LAW_NOT_MET = "law not met"
+    PRIOR_MISFIT = "prior does not fit the law"
+    FELL_BACK = "fell back"
+    OTHER = ""
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+    @classmethod
+    def of(cls, text: str) -> Status:
+        """The status that a text begins with."""
+        return next(status for status in cls if text.startswith(status))
+
+    def at(self, place: str) -> str:
+        """The status with the place where it was found."""
+        return f"{self} {place}"
+
+    @property
+    def remedy(self) -> str:
+        """What a user can do about it; empty where nothing is wrong."""
+        return _REMEDIES.get(self, "check the law against the data (fit_report_), or use strategy=Projected()")
+
+
+_REMEDIES = {
+    Status.CONVERGED: "",
+    Status.LAW_INFEASIBLE: "check the law and its constants there, or allow an error with noise= on the law",
+}
 
 
 def worded(argument: str, expected: str, got: str, remedy: str) -> str:

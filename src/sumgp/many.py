@@ -23,7 +23,7 @@ FAILED = "failed"
 
 @dataclass(frozen=True)
 class FitResult:
-    """What became of one data set: mean, lower and upper (n, T) at the asked points, or the reason of a failure."""
+    """What became of one data set: mean, lower and upper (n, T) at the prediction points, or the reason of a failure."""
 
     status: str
     message: str = ""

@@ -18,6 +18,7 @@ from sumgp.errors import DataError, worded
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Of the calibration curve: even, and the two that people state.
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _NODES = 32  # of quadrature over quantiles
 _DISTRIBUTION_NODES = 60  # over values, where a narrow component of a mixture must not fall between two nodes
@@ -221,7 +222,7 @@ def _crps_of_intervals(posterior: HasIntervals, truth: np.ndarray) -> np.ndarray
 
 @dataclass(frozen=True)
 class CalibrationCurve:
-    """Observed against stated coverage: ``levels`` and ``observed`` (L,), from ``n_values`` true values."""
+    """Observed against nominal coverage: ``levels`` and ``observed`` (L,), from ``n_values`` true values."""
 
     levels: np.ndarray
     observed: np.ndarray
@@ -240,7 +241,7 @@ def calibration_curve(posterior: HasIntervals, truth: np.ndarray, levels: Sequen
 
 
 def plot_calibration(curves: Mapping[str, CalibrationCurve], axes: Axes | None = None) -> Axes:
-    """Draw observed against stated coverage, one line per name, with the diagonal for reference."""
+    """Draw observed against nominal coverage, one line per name, with the diagonal for reference."""
     if axes is None:
         # Imported here because matplotlib takes longer to load than everything else in this file together.
         import matplotlib.pyplot as plt
@@ -249,7 +250,7 @@ def plot_calibration(curves: Mapping[str, CalibrationCurve], axes: Axes | None =
     axes.plot([0, 1], [0, 1], color="0.6", linewidth=1.0, linestyle="--", zorder=1)
     for name, curve in curves.items():
         axes.plot(curve.levels, curve.observed, marker="o", markersize=3.5, linewidth=1.4, label=name)
-    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="stated coverage", ylabel="observed coverage")
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="nominal coverage", ylabel="observed coverage")
     if curves:
         axes.legend(frameon=False, loc="upper left")
     return axes

@@ -8,7 +8,7 @@ coordinates onto the lengths in the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,8 @@ def fit_gram(
         raise DataError(worded("outputs", f"the coordinates {names}", str(dataset.outputs), "order them point by point"))
     edges = [(i, j, length) for (i, j), length in zip(lengths.edges, lengths.lengths, strict=True)]
     gram = Gram(len(lengths.points), edges, completed_anchors(np.array(lengths.anchors, dtype=float)))
-    return fit_products(gram, dataset.X_train, dataset.Y_train, constrained, uncertainty, random_state, project)
+    choices = GramChoices(constrained, uncertainty, random_state, project)
+    return fit_products(gram, dataset.X_train, dataset.Y_train, choices)
 
 
 def completed_anchors(anchors: np.ndarray) -> np.ndarray:
@@ -52,31 +53,38 @@ def completed_anchors(anchors: np.ndarray) -> np.ndarray:
     return np.vstack([anchors, size * null_space(anchors).T])
 
 
+@dataclass(frozen=True)
+class GramChoices:
+    """``constrained`` False leaves the law out (the paper's GP-tr); ``project`` moves points onto the lengths."""
+
+    constrained: bool = True
+    uncertainty: str = "integrated"
+    random_state: int = 0
+    project: bool = False
+
+
 def fit_products(
     gram: Gram,
     X: np.ndarray,
     Y: np.ndarray,
-    constrained: bool = True,
-    uncertainty: str = "integrated",
-    random_state: int = 0,
-    project: bool = False,
+    choices: GramChoices | None = None,
 ) -> GramFit:
     """Fit inputs X (N, D) and coordinates Y (N, P d), NaN = not measured.
 
     A plain GP on the coordinates gives their noise and an estimate of the truth; from both follow bias and variance of
-    each product of noisy coordinates. ``constrained`` False leaves the law out (the paper's GP-tr).
-    """
+    each product of noisy coordinates."""
+    choices = choices or GramChoices()
     X, Y = np.asarray(X, dtype=float), np.asarray(Y, dtype=float)
-    plain = _problem(X, Y, tuple(f"z{i}" for i in range(Y.shape[1])), None, None, "plug-in", random_state)
+    plain = _problem(X, Y, tuple(f"z{i}" for i in range(Y.shape[1])), None, None, replace(choices, uncertainty="plug-in"))
     guide = Unconstrained().fit(plain).components[0]
     estimate = plain.scaling.restore(guide.marginals(plain.x, X)[0])
     sd = float(np.sqrt(np.mean(guide.noise))) * float(plain.scaling.y_scale[0])
     bias, variance = gram.product_moments(estimate, sd)
     free, law = _free_products(gram)
     targets = (gram.products(Y) - bias)[:, free]
-    problem = _problem(X, targets, law.outputs, law if constrained else None, variance[:, free], uncertainty, random_state)
-    fitted = (Conditioned() if constrained else Unconstrained()).fit(problem)
-    return GramFit(gram, free, fitted, problem.scaling, guide.noise.mean() * plain.scaling.y_scale[0] ** 2, project)
+    problem = _problem(X, targets, law.outputs, law if choices.constrained else None, variance[:, free], choices)
+    fitted = (Conditioned() if choices.constrained else Unconstrained()).fit(problem)
+    return GramFit(gram, free, fitted, problem.scaling, guide.noise.mean() * plain.scaling.y_scale[0] ** 2, choices.project)
 
 
 def _free_products(gram: Gram) -> tuple[np.ndarray, Any]:
@@ -92,7 +100,7 @@ def _free_products(gram: Gram) -> tuple[np.ndarray, Any]:
 
 
 def _problem(
-    X: np.ndarray, Y: np.ndarray, names: tuple[str, ...], law: Any, variances: np.ndarray | None, uncertainty: str, seed: int
+    X: np.ndarray, Y: np.ndarray, names: tuple[str, ...], law: Any, variances: np.ndarray | None, choices: GramChoices
 ) -> FitProblem:
     """A fit problem; without known noise ``variances`` (N, T) the outputs are coordinates with one scale and noise."""
     data = Data(X, Y, tuple(f"x{i}" for i in range(X.shape[1])), names)
@@ -108,9 +116,9 @@ def _problem(
         candidates=default_candidates(np.where(half_range > 0, half_range, 0.5)),
         rank=None if together else RANK,
         noise=NoiseModel((everything,), np.ones(len(everything)), known),
-        uncertainty=uncertainty,
+        uncertainty=choices.uncertainty,
         restarts=1,
-        random_state=seed,
+        random_state=choices.random_state,
         progress=lambda stage: None,
     )
 
@@ -194,4 +202,4 @@ class GramPosterior:
         return GramPosterior(self.mean, np.sqrt(self.std**2 + self.noise), 0.0)
 
 
-__all__: Sequence[str] = ["GramFit", "GramPosterior", "completed_anchors", "fit_gram", "fit_products"]
+__all__: Sequence[str] = ["GramChoices", "GramFit", "GramPosterior", "completed_anchors", "fit_gram", "fit_products"]

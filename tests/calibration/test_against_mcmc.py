@@ -26,7 +26,6 @@ from sumgp import ConstrainedGP, Linearized
 from sumgp.hyperparameters.optimise import Objective
 from sumgp.laws.points import LawSetup
 from sumgp.prediction import Posterior
-from sumgp.solvers.dense import choose_evidence
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.linearized import LawEngine
 from sumgp.strategies.problem import FitProblem, Fitted
@@ -113,7 +112,7 @@ def test_evidences_of_data_and_law(reference: Reference) -> None:
     target, thetas = reference.target, reference.some(8)
     given = target.given_data(thetas)
     prior = target.prior
-    objective = Objective(prior, choose_evidence(reference.problem.solver, prior, reference.problem.x, reference.problem.y))
+    objective = Objective(prior, reference.problem.solver.evidence(prior, reference.problem.x, reference.problem.y))
     assert -given.log_weight == pytest.approx([objective.value(theta) for theta in thetas], abs=1e-3)
     rng, at = np.random.default_rng(0), linearise(target, given)
     weights = np.array([draw_outputs(target, given, at, rng).log_weight for _ in range(100)])

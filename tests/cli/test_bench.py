@@ -79,7 +79,7 @@ def test_the_search_reaches_a_maximum() -> None:
     size = Size(12, 2)
     x, y = outputs_over(size)
     prior = multitask(size)
-    evidence = evidence_sections.choose_evidence(None, prior, x, y)
+    evidence = evidence_sections.Automatic().evidence(prior, x, y)
     best = float(fit_section((size,)).rows[0][3])
     rng = np.random.default_rng(0)
     tried = [evidence(prior.start() + 0.5 * rng.standard_normal(prior.n_parameters))[0] for _ in range(50)]

@@ -17,7 +17,7 @@ from sumgp.report.fit_study import FitStudy, caught, study
 from sumgp.report.scores import law_violation, leave_one_out, lengthscales, noise_sds
 from sumgp.report.style import DARK, LIGHT
 from sumgp.report.wording import advice, verdict
-from sumgp.solvers.dense import Markov
+from sumgp.solvers import Markov
 
 
 def data(rows: int = 9, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
@@ -165,7 +165,7 @@ def test_points_beyond_the_data_are_mentioned() -> None:
     x, Y = data()
     gp = fitted("a + b = 1", x, Y)
     found = study(gp, np.linspace(0.0, 10.0, 21)[:, None], (), lambda stage: None)
-    assert "48% of the asked points" in findings(found, True)
+    assert "48% of the prediction points" in findings(found, True)
 
 
 def test_output_known_from_the_law_alone() -> None:

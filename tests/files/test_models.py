@@ -19,7 +19,7 @@ from sumgp.files import writing as files
 from sumgp.files.kernels import read_kernel, write_kernel
 from sumgp.paper_method import Transformed
 from sumgp.paper_method.engines import Variational
-from sumgp.solvers.dense import Markov
+from sumgp.solvers import Markov
 from sumgp.transforms import Square
 
 NEW = np.linspace(-1.0, 7.0, 33)

@@ -39,7 +39,7 @@ def test_the_followed_branch_passes_the_turning_point_and_fits_better() -> None:
     followed = follow_law(law, x, m, P, sd**2)
     assert turned_back[-1, 1] < np.pi / 2 < followed[-1, 1]
     np.testing.assert_allclose(followed[:, 1], line, atol=0.2)
-    best, f = law_evidence(law, x, m, P, sd, [followed])
+    best, f = law_evidence(law, x, m, P, sd, [None, followed])
     assert best > nearest + 1.0
     np.testing.assert_allclose(f[:, 1], line, atol=0.1)
 

@@ -101,7 +101,7 @@ def test_odd_values_are_drawn_with_finite_places(y: list[float], logarithmic: bo
 @pytest.mark.parametrize("width", [WIDTH, NARROW])
 def test_a_figure_is_as_wide_as_asked(width: float) -> None:
     x = np.linspace(0.0, 1.0, 5)
-    labels = ["usual for right intervals", "95 % interval, with law", "measured", "not measured"]
+    labels = ["expected range if calibrated", "95 % interval, with law", "measured", "not measured"]
     marks = tuple(Curve(x, k + x, "#123456", label) for k, label in enumerate(labels))
     root = ElementTree.fromstring(figure([Panel(marks, "y")], "t", LIGHT, 140.0, width=width))
     assert float(root.attrib["viewBox"].split()[2]) == pytest.approx(width)

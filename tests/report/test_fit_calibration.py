@@ -50,7 +50,7 @@ def test_counts_are_those_of_the_intervals_themselves() -> None:
 
 def test_usual_counts_hold_the_probability_they_state() -> None:
     for total in (5, 20, 200):
-        low, high = Count(0.8, 0, total).usual(0.95)
+        low, high = Count(0.8, 0, total).expected(0.95)
         assert binom.cdf(high, total, 0.8) - binom.cdf(low - 1, total, 0.8) >= 0.95
         assert binom.cdf(high - 1, total, 0.8) - binom.cdf(low, total, 0.8) < 0.95
 

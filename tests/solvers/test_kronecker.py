@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 
 from sumgp.errors import DataError
 from sumgp.priors import LowRankTask, MultitaskPrior, NoiseModel, TaskLaw
-from sumgp.solvers.dense import Dense, DenseEvidence, Kronecker, KroneckerEvidence, choose_evidence, has_kronecker_form
+from sumgp.solvers.dense import Automatic, Dense, DenseEvidence, Kronecker, KroneckerEvidence, has_kronecker_form
 
 
 def priors() -> dict[str, MultitaskPrior]:
@@ -59,15 +59,15 @@ def test_gradient_holds_at_equal_eigenvalues() -> None:
 def test_choice_of_solver() -> None:
     prior = small_prior()
     x, y = some_data(N=40)
-    assert isinstance(choose_evidence(None, prior, x, y), KroneckerEvidence)
-    assert isinstance(choose_evidence(Dense(), prior, x, y), DenseEvidence)
-    assert isinstance(choose_evidence(None, prior, x[:3], y[:3]), DenseEvidence)
-    assert isinstance(choose_evidence(Kronecker(), prior, x[:3], y[:3]), KroneckerEvidence)
+    assert isinstance(Automatic().evidence(prior, x, y), KroneckerEvidence)
+    assert isinstance(Dense().evidence(prior, x, y), DenseEvidence)
+    assert isinstance(Automatic().evidence(prior, x[:3], y[:3]), DenseEvidence)
+    assert isinstance(Kronecker().evidence(prior, x[:3], y[:3]), KroneckerEvidence)
     few = np.where(np.arange(40)[:, None] == 3, np.nan, y)
-    assert isinstance(choose_evidence(None, prior, x, few), KroneckerEvidence)
+    assert isinstance(Automatic().evidence(prior, x, few), KroneckerEvidence)
     many = np.where(np.arange(40)[:, None] % 4 == 3, np.nan, y)
-    assert isinstance(choose_evidence(None, prior, x, many), DenseEvidence)
-    assert isinstance(choose_evidence(Kronecker(), prior, x, many), KroneckerEvidence)
+    assert isinstance(Automatic().evidence(prior, x, many), DenseEvidence)
+    assert isinstance(Kronecker().evidence(prior, x, many), KroneckerEvidence)
 
 
 def test_rows_that_are_missing_altogether_change_nothing() -> None:
@@ -91,4 +91,4 @@ def test_kronecker_is_refused_where_it_is_not_exact() -> None:
     ]
     for prior, outputs in cases:
         with pytest.raises(DataError, match=r"Kronecker\(\) needs one kernel term.*use Dense\(\)"):
-            choose_evidence(Kronecker(), prior, x, outputs)
+            Kronecker().evidence(prior, x, outputs)

@@ -18,6 +18,7 @@ from sumgp.estimator.preparation import LONG_SERIES, choose_solver
 from sumgp.hyperparameters.optimise import MapEstimate, Objective
 from sumgp.paper_method import Transformed
 from sumgp.priors.candidates import canonical_order, reordered
+from sumgp.solvers import Automatic
 from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
 from sumgp.strategies import markov_fits as time_series
 
@@ -220,11 +221,11 @@ def test_long_series_choose_the_state_space_form_by_themselves() -> None:
 
 def test_shorter_series_and_other_kernels_do_not() -> None:
     choose = choose_solver
-    assert choose(None, None, None, 1, LONG_SERIES)[0] is None
+    assert choose(None, None, None, 1, LONG_SERIES)[0] == Automatic()
     assert isinstance(choose(None, None, None, 1, LONG_SERIES + 1)[0], Markov)
-    assert choose(None, None, None, 2, LONG_SERIES + 1)[0] is None
-    assert choose(None, RBF(), None, 1, LONG_SERIES + 1)[0] is None
-    assert choose(None, None, Transformed(), 1, LONG_SERIES + 1)[0] is None
+    assert choose(None, None, None, 2, LONG_SERIES + 1)[0] == Automatic()
+    assert choose(None, RBF(), None, 1, LONG_SERIES + 1)[0] == Automatic()
+    assert choose(None, None, Transformed(), 1, LONG_SERIES + 1)[0] == Automatic()
     assert choose(Dense(), None, None, 1, LONG_SERIES + 1)[0] == Dense()
 
 

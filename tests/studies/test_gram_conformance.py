@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from conformance.laws import PATTERNS
 
-from sumgp_studies.gram import fit_products
+from sumgp_studies.gram import GramChoices, fit_products
 from sumgp_studies.gram_matrix import Gram
 
 T = np.linspace(0.0, 2.0, 9)
@@ -29,7 +29,7 @@ def rod() -> np.ndarray:
 def test_every_pattern(pattern: str, constrained: bool, project: bool) -> None:
     truth = rod()
     y = PATTERNS[pattern](truth + 0.01 * np.random.default_rng(3).standard_normal(truth.shape))
-    posterior = fit_products(GRAM, T[:, None], y, constrained, "plug-in", 0, project).posterior(T[:, None])
+    posterior = fit_products(GRAM, T[:, None], y, GramChoices(constrained, "plug-in", 0, project)).posterior(T[:, None])
     lower, upper = posterior.interval()
     for values in (posterior.mean, posterior.std, lower, upper):
         assert np.all(np.isfinite(values))

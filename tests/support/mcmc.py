@@ -47,7 +47,7 @@ def _one_step(
     chains = state.shape[1]
     other = root @ rng.standard_normal((root.shape[1], chains))
     threshold = level + np.log(rng.uniform(size=chains))
-    angle = rng.uniform(0.0, 2.0 * np.pi, size=chains)
+    angle = rng.uniform(0.0, 2.0 * np.pi, size=(chains,))
     lower, upper = angle - 2.0 * np.pi, angle.copy()
     new_state, new_level = state.copy(), level.copy()
     waiting = np.arange(chains)

@@ -8,9 +8,9 @@ from equivalence.small_problems import small_prior, some_data, some_theta
 from sklearn.gaussian_process.kernels import Matern
 
 from sumgp import ConstrainedGP
-from sumgp.solvers.dense import KroneckerEvidence, Markov, choose_series_evidence
+from sumgp.solvers.dense import KroneckerEvidence
 from sumgp.solvers.joint import JointEvidence
-from sumgp.solvers.markov.evidence import MarkovObjectiveEvidence
+from sumgp.solvers.markov.evidence import Markov, MarkovObjectiveEvidence
 
 
 def test_a_short_series_of_many_outputs_has_the_same_evidence_by_the_faster_form() -> None:
@@ -20,7 +20,7 @@ def test_a_short_series_of_many_outputs_has_the_same_evidence_by_the_faster_form
     problem = ConstrainedGP(solver=Markov())._problem(x[:, None], y, lambda stage: None)[0].in_order()
     prior = problem.priors("task")[0]
     theta = prior.start() + 0.1 * rng.standard_normal(prior.n_parameters)
-    chosen = choose_series_evidence(prior, problem.x, problem.y, None)
+    chosen = Markov().evidence(prior, problem.x, problem.y, None)
     assert isinstance(chosen, KroneckerEvidence)
     value, gradient = chosen(theta)
     expected, slope = MarkovObjectiveEvidence(prior, problem.x, problem.y)(theta)
@@ -31,10 +31,10 @@ def test_a_short_series_of_many_outputs_has_the_same_evidence_by_the_faster_form
 def test_long_series_and_gaps_stay_with_the_filter() -> None:
     x, y = np.arange(300.0)[:, None], np.random.default_rng(0).standard_normal((300, 3))
     prior = small_prior(kernels=(Matern(0.4, nu=1.5),))
-    assert isinstance(choose_series_evidence(prior, x, y, None), MarkovObjectiveEvidence)
+    assert isinstance(Markov().evidence(prior, x, y, None), MarkovObjectiveEvidence)
     y = y[:100]
     y[:10, 0] = np.nan
-    assert isinstance(choose_series_evidence(prior, x[:100], y, None), MarkovObjectiveEvidence)
+    assert isinstance(Markov().evidence(prior, x[:100], y, None), MarkovObjectiveEvidence)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])

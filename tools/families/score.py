@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import sumgp
 from families.family import Family, Problem
+from sumgp.prediction import Posterior
 
 LEVEL = 0.95  # of the intervals
+LOW = 0.85  # coverage below which such intervals mislead
+DRAWS = 40  # of the posterior, that its own intervals are to cover
+STRIDE = 4  # between the prediction points of these draws
 
 
 def scored(family: Family, seed: int) -> dict[str, Any]:
@@ -40,6 +45,7 @@ def _fitted(family: Family, problem: Problem, strategy: sumgp.Unconstrained | No
     return {
         "rmse": float(np.sqrt(np.mean(((posterior.mean - problem.truth) / sd) ** 2))),
         "coverage": float(np.mean((problem.truth >= lower) & (problem.truth <= upper))),
+        "low_if_exact": low_if_exact(posterior, lower, upper),
         "width": float(np.mean((upper - lower) / sd)),
         "cpu_seconds": time.process_time() - start,
         "status": report.status,
@@ -48,3 +54,14 @@ def _fitted(family: Family, problem: Problem, strategy: sumgp.Unconstrained | No
         "temperature": report.details.get("temperature"),
         "warnings": [str(w.message)[:200] for w in said if issubclass(w.category, sumgp.SumGPWarning)],
     }
+
+
+def low_if_exact(posterior: Posterior, lower: np.ndarray, upper: np.ndarray) -> float:
+    """Share of draws of the posterior of which less than LOW lies inside its intervals: how often that happens by chance.
+
+    The outputs of a law err together, and at neighbouring points too: a few errors decide on all prediction points.
+    """
+    few = slice(None, None, STRIDE)
+    draws = replace(posterior, x=posterior.x[few]).sample(DRAWS, random_state=0)
+    inside = np.mean((draws >= lower[few]) & (draws <= upper[few]), axis=(1, 2))
+    return float(np.mean(inside < LOW))

@@ -70,19 +70,33 @@ def fit(
         uncertainty="plug-in" if plug_in else "integrated",
         random_state=seed,
     )
-    with stages(console, "reading") as tell, threads_for(frame[y_names].size):
-        points = None if at is None else points_from(at, [*x_names, *arguments.extra_columns(constants)], reading)
-        _, told = caught(lambda: gp.fit(frame.drop(columns=y_names), frame[y_names], progress=tell))
+    points = None if at is None else points_from(at, [*x_names, *arguments.extra_columns(constants)], reading)
+    title = f"{data.name}: {', '.join(y_names)} over {', '.join(x_names)}"
+    found, files = _results(gp, frame, points, grid, title, console)
+    write_files(out, files)
+    _tell_summary(console, found, [out / name for name in files], as_json)
+
+
+def _results(
+    gp: ConstrainedGP, frame: pd.DataFrame, points: pd.DataFrame | None, grid: int, title: str, console: Console
+) -> tuple[FitStudy, dict[str, bytes]]:
+    """The fit with its scores at the prediction points, and the files that tell of it."""
+    outputs = list(gp.outputs or ())
+    with stages(console, "fit") as tell, threads_for(frame[outputs].size):
+        _, told = caught(lambda: gp.fit(frame.drop(columns=outputs), frame[outputs], progress=tell))
         found = study(gp, grid_over(gp.data_, grid) if points is None else as_points(gp, points), told, tell)
         tell("report and files")
-        files = result_files(found, f"{data.name}: {', '.join(y_names)} over {', '.join(x_names)}")
-        write_files(out, files)
+        return found, result_files(found, title)
+
+
+def _tell_summary(console: Console, found: FitStudy, files: list[Path], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(plain({**as_numbers(found), "files": [str(out / name) for name in files]}), indent=2))
-    else:
-        print_summary(console, found, [out / name for name in files])
-        if note := escape_note([*x_names, *gp.data_.extra_columns, *y_names]):
-            console.print(f"{PREDICTIONS}: {note}", markup=False, highlight=False)
+        typer.echo(json.dumps(plain({**as_numbers(found), "files": list(map(str, files))}), indent=2))
+        return
+    print_summary(console, found, files)
+    data = found.model.data_
+    if note := escape_note([*data.input_names, *data.extra_columns, *data.output_names]):
+        console.print(f"{PREDICTIONS}: {note}", markup=False, highlight=False)
 
 
 class Chosen(NamedTuple):

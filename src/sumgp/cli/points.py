@@ -13,7 +13,7 @@ from sumgp.data import Data, read_columns
 from sumgp.errors import DataError, worded
 from sumgp.estimator import ConstrainedGP
 
-MOST_POINTS = 1_000_000
+MOST_POINTS = 1_000_000  # of a grid: more is taken for a slip of the pen
 
 
 def points_from(path: Path, names: Sequence[str], reading: Reading) -> pd.DataFrame:

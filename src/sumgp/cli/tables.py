@@ -21,7 +21,7 @@ from sumgp.errors import DataError, worded
 
 TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None, ".dat": None}
 BINARY = (".parquet", ".pq", ".xlsx", ".xls", ".xlsm", ".ods")
-MOST_COLUMNS = 10_000
+MOST_COLUMNS = 10_000  # of a table: more is a file of another kind, or one read with the wrong separator
 LONGEST_HEADER = 1_000_000  # characters
 LARGEST_FILE = 2_000_000_000  # bytes
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}

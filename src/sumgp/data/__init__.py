@@ -1,7 +1,6 @@
 """Validated inputs and outputs, their names, and the scaling that makes them unit-free."""
 
 from sumgp.data.calendar import UNITS, Calendar, Dates
-from sumgp.data.dataframes import read_columns
 from sumgp.data.table import (
     Data,
     Scaling,
@@ -12,24 +11,7 @@ from sumgp.data.table import (
     merged_groups,
     noise_reach,
     output_groups,
+    read_columns,
     read_inputs,
     read_outputs,
 )
-
-__all__ = [
-    "UNITS",
-    "Calendar",
-    "Data",
-    "Dates",
-    "Scaling",
-    "choose_scaling",
-    "in_bulk",
-    "is_frame",
-    "is_series",
-    "merged_groups",
-    "noise_reach",
-    "output_groups",
-    "read_columns",
-    "read_inputs",
-    "read_outputs",
-]

@@ -11,26 +11,19 @@ import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sumgp.data.calendar import Calendar, Dates, as_numbers, chosen_dates
+from sumgp.data.table import Columns
 from sumgp.errors import DataError, worded
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Columns(NamedTuple):
-    """A table whose wanted columns are numbers, which of them were dates, and the names of all columns it had."""
-
-    table: Any
-    calendar: dict[str, Dates]
-    names: tuple[str, ...] = ()
-
-
-def read_columns(table: Any, wanted: Sequence[str] | None, argument: str, calendar: Calendar | None = None) -> Columns:
+def read_table(table: Any, wanted: Sequence[str] | None, argument: str, calendar: Calendar | None = None) -> Columns:
     """The wanted columns (None = all) as floats, empty cells as NaN; text is refused by the column's name.
 
     ``calendar``: the dates of the fit, for new points. None = these are the data of a fit, whose dates choose it.

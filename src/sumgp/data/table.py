@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from sumgp.data.calendar import Calendar, Dates
 from sumgp.errors import DataError, worded
 
 if TYPE_CHECKING:
@@ -101,6 +102,23 @@ def _is_pandas(value: Any, kind: str) -> bool:
     # Whoever holds such a value has loaded pandas; loading it here would cost every other user the time.
     loaded = getattr(sys.modules.get("pandas"), kind, None)
     return loaded is not None and isinstance(value, loaded)
+
+
+class Columns(NamedTuple):
+    """A table whose wanted columns are numbers, which of them were dates, and the names of all columns it had."""
+
+    table: Any
+    calendar: dict[str, Dates]
+    names: tuple[str, ...] = ()
+
+
+def read_columns(table: Any, wanted: Sequence[str] | None, argument: str, calendar: Calendar | None = None) -> Columns:
+    """The wanted columns (None = all) of any table as floats; arrays of numbers pass unchanged. See ``read_table``."""
+    if isinstance(table, np.ndarray) and table.dtype.kind in "fiu":
+        return Columns(table, {})
+    from sumgp.data.dataframes import read_table
+
+    return read_table(table, wanted, argument, calendar)
 
 
 def read_inputs(

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from sumgp.data import (
     Calendar,
@@ -22,7 +22,7 @@ from sumgp.data import (
     read_inputs,
     read_outputs,
 )
-from sumgp.errors import ConstraintError, DataError, worded
+from sumgp.errors import ConstraintError, DataError, Status, worded
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared
 from sumgp.estimator.preparation import (
     Wanted,
@@ -55,8 +55,7 @@ from sumgp.laws import Law, check_law, complete_scaling, learnt_errors, with_err
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Completion, Posterior, RowPosterior, complete_rows, given_rows
-from sumgp.priors import read_noise, read_weights
-from sumgp.solvers import Markov
+from sumgp.priors import read_noise, read_weights, rougher_candidates
 from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, typical_range
 
 
@@ -160,7 +159,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         rows = looked_at(problem)
         posterior = self.posterior(problem.data.x[rows])
         status = checked_status(problem, posterior, rows, None if isinstance(strategy, Unconstrained) else law)
-        if status and self.fit_report_.status == "converged":
+        if status and self.fit_report_.status == Status.CONVERGED:
             self.fit_report_ = replace(self.fit_report_, status=status)
         warn_if_repeats_contradict(problem)
         if law is not None and not isinstance(strategy, Unconstrained):
@@ -195,9 +194,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             scaling = Scaling(np.zeros_like(scaling.x_shift), scaling.x_scale, scaling.y_shift, scaling.y_scale)
         scaling = complete_scaling(law, ordered, scaling)
         solver, kernel = choose_solver(self.solver, self.kernel, self.strategy, data.n_inputs, int(data.measured.sum()))
-        if isinstance(solver, Markov):
+        if solver.on_series:
             warn_of_settings_without_effect(self.strategy, self.restarts)
-        half_range = typical_range(scaling.inputs(x), isinstance(solver, Markov))
+        half_range = typical_range(scaling.inputs(x), solver.on_series)
         problem = FitProblem(
             data=data,
             scaling=scaling,
@@ -214,6 +213,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             random_state=0 if self.random_state is None else int(self.random_state),
             progress=progress,
             solver=solver,
+            rougher=rougher_candidates(half_range) if kernel is None else (),
         )
         return problem, law
 
@@ -270,8 +270,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         return points if self.fit_report_.strategy != "Unconstrained" else replace(points, law=None), cells
 
     def _points(self, X: Any) -> Posterior:
-        if not hasattr(self, "fitted_"):
-            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet; call fit(X, Y) before predicting")
+        check_is_fitted(self, "fitted_", msg="This %(name)s instance is not fitted yet; call fit(X, Y) before predicting")
         X = read_columns(X, [*self.data_.input_names, *self.data_.extra_columns], "X", self.calendar_).table
         if is_frame(X) or not self.data_.extra_columns:
             x, _ = read_inputs(X, self.data_.input_names, self.data_.extra_columns)

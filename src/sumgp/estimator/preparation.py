@@ -15,7 +15,7 @@ from sumgp.errors import ConstraintError, DataError, SumGPWarning, worded
 from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SumLaw
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
-from sumgp.solvers import Dense, Kronecker, Markov
+from sumgp.solvers import Automatic, Dense, Kronecker, Markov, Solver
 from sumgp.solvers.markov import markov_terms
 from sumgp.strategies import DEFAULT_RESTARTS, Conditioned, Linearized, Projected, Strategy, Unconstrained
 
@@ -80,7 +80,7 @@ NOT_IN_MARKOV = ("taper", "draws")  # fields of strategies that only the dense a
 
 def check_solver(solver: Any) -> None:
     """Refuse whatever is no solver object."""
-    if solver is not None and not isinstance(solver, (Dense, Kronecker, Markov)):
+    if solver is not None and not isinstance(solver, Solver):
         raise DataError(worded("solver", "a solver object or None", repr(solver)[:60], "e.g. Dense() or Markov()"))
 
 
@@ -139,7 +139,7 @@ def warn_of_settings_without_effect(strategy: Strategy | None, restarts: int) ->
 LONG_SERIES = 3000  # measured entries of a time series above which the state-space form is chosen
 
 
-def choose_solver(solver: Any, kernel: Any, strategy: Strategy | None, n_inputs: int, n_measured: int) -> tuple[Any, Any]:
+def choose_solver(solver: Any, kernel: Any, strategy: Strategy | None, n_inputs: int, n_measured: int) -> tuple[Solver, Any]:
     """Solver and kernel: a time series too long for dense algebra goes to the state-space form, automatically or if asked.
 
     Without a kernel of the user's it is then a Matern 5/2.
@@ -155,7 +155,7 @@ def choose_solver(solver: Any, kernel: Any, strategy: Strategy | None, n_inputs:
         raise DataError(f"solver: Markov() does not work with strategy={name}(); use Linearized() or another solver")
     automatic = solver is None and suited and n_measured > LONG_SERIES and possible
     if not (asked or automatic):
-        return solver, kernel
+        return solver or Automatic(), kernel
     terms = [term for k in kernels for term in markov_terms(k)] or [Matern(nu=2.5)]
     return Markov(), terms
 

@@ -78,7 +78,7 @@ def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
 
 
 STANDARD_ERRORS = 6.0  # between a stated total and the data's own before a warning
-FEWEST_ROWS = 4
+FEWEST_ROWS = 4  # complete rows: with fewer a mean says nothing against a stated total
 NAMED_ROWS = 5  # in a warning
 ROUND_OFF = 1e-9  # of a value: less than that is how it was written down
 

@@ -2,11 +2,3 @@
 
 from sumgp.files.model import load, model_bytes, save
 from sumgp.files.writing import write_file, write_files
-
-__all__ = [
-    "load",
-    "model_bytes",
-    "save",
-    "write_file",
-    "write_files",
-]

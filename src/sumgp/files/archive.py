@@ -20,10 +20,10 @@ from sumgp.errors import DataError
 
 DOCUMENT = "model.json"
 ARRAY = re.compile(r"arrays/(0|[1-9][0-9]{0,5})\.npy")
-LARGEST_FILE = 4_000_000_000
-LARGEST_DOCUMENT = 50_000_000
-MOST_ENTRIES = 200_000
-LONGEST_HEADER = 4096
+LARGEST_FILE = 4_000_000_000  # bytes, unpacked: no fit that memory allows is as large
+LARGEST_DOCUMENT = 50_000_000  # bytes of the JSON part, which holds no arrays
+MOST_ENTRIES = 200_000  # files in the archive: each draw of hyperparameters has a few arrays
+LONGEST_HEADER = 4096  # bytes of the header of an array
 KINDS = {"<f8": np.float64, "<i8": np.int64, "|b1": np.bool_}
 DATE = (1980, 1, 1, 0, 0, 0)  # the same model gives the same bytes whenever it is saved
 

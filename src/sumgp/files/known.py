@@ -12,13 +12,22 @@ from types import ModuleType
 from sumgp import data, laws, lawsolve, paper_method, solvers, strategies, transforms
 
 PACKAGES = (data, transforms, laws, solvers, lawsolve, strategies, paper_method)
+SYNTAX = "sumgp.laws.formula.tree"  # parts of a text, which is stored as it was written
 
 
 def modules() -> Iterator[ModuleType]:
     """The modules whose classes make up a fitted model."""
     for package in PACKAGES:
         for found in walk_packages(package.__path__, package.__name__ + "."):
-            yield import_module(found.name)
+            if found.name != SYNTAX:
+                yield import_module(found.name)
+
+
+def is_known(kind: type) -> bool:
+    """True for a class that ``known_classes`` has, told from the class alone: writing loads no further module."""
+    inside = any(kind.__module__.startswith(package.__name__ + ".") for package in PACKAGES)
+    inside = inside and kind.__module__ != SYNTAX
+    return inside and not kind.__name__.startswith("_") and is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
 
 
 def public_dataclasses(module: ModuleType) -> dict[str, type]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from sumgp.data import UNITS, Data, Dates, Scaling
 from sumgp.errors import ConstraintError, DataError, SumGPError, SumGPWarning
@@ -21,7 +21,7 @@ from sumgp.laws import Constraint, Law, learnt_errors, with_errors
 from sumgp.strategies import Fitted, Strategy
 
 FORMAT = "sumgp model"
-VERSION = 1
+VERSION = 1  # of the format: a reader refuses files of a later one
 SETTINGS = (
     "outputs",
     "inputs",
@@ -55,8 +55,7 @@ def save(model: ConstrainedGP, path: str | PathLike[str]) -> None:
 
 def model_bytes(model: ConstrainedGP) -> bytes:
     """The content of a model file."""
-    if not hasattr(model, "fitted_"):
-        raise NotFittedError("save: this ConstrainedGP is not fitted yet; call fit(X, Y) first")
+    check_is_fitted(model, "fitted_", msg="save: this %(name)s is not fitted yet; call fit(X, Y) first")
     law = model.law_
     writer = Writer(law)
     stored = law is not None and is_storable(model.constraint, model.constants)
@@ -171,7 +170,13 @@ def _rebuilt(document: dict[str, Any], arrays: list[np.ndarray], constraint: Any
     if not isinstance(chosen, Strategy):
         raise DataError("model file: its strategy is missing; it is damaged")
     model.calendar_ = _calendar(document.get("calendar", {}), data)
-    return _filled(model, law, data, scaling, fitted, chosen, document["report"])
+    model.law_, model.data_, model.scaling_ = law, data, scaling
+    model.fitted_, model.strategy_ = fitted, chosen
+    model.n_features_in_, model.n_outputs_ = data.x.shape[1], data.y.shape[1]
+    report = document["report"]
+    details = {key: value for key, value in report.items() if key not in REPORT}
+    model.fit_report_ = FitReport(**{name: report[name] for name in REPORT}, details=details)
+    return model
 
 
 def _calendar(stored: Any, data: Data) -> dict[str, Dates]:
@@ -185,23 +190,6 @@ def _calendar(stored: Any, data: Data) -> dict[str, Dates]:
             raise DataError(f"model file: the dates of {name!r} cannot be read; it is damaged")
         found[name] = dates
     return found
-
-
-def _filled(
-    model: ConstrainedGP,
-    law: Law | None,
-    data: Data,
-    scaling: Scaling,
-    fitted: Fitted,
-    chosen: Strategy,
-    report: dict[str, Any],
-) -> ConstrainedGP:
-    model.law_, model.data_, model.scaling_ = law, data, scaling
-    model.fitted_, model.strategy_ = fitted, chosen
-    model.n_features_in_, model.n_outputs_ = data.x.shape[1], data.y.shape[1]
-    details = {key: value for key, value in report.items() if key not in REPORT}
-    model.fit_report_ = FitReport(**{name: report[name] for name in REPORT}, details=details)
-    return model
 
 
 def _constraint(document: dict[str, Any], reader: Reader, constraint: Any, constants: Any) -> Constraint | None:

@@ -14,11 +14,11 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.errors import DataError
 from sumgp.files.kernels import read_kernel, write_kernel
-from sumgp.files.known import known_classes
+from sumgp.files.known import is_known, known_classes
 from sumgp.laws import Law, SumLaw, UnitFreeLaw
 
 MARK = "$"  # key that says what a JSON object stands for
-DEEPEST = 40
+DEEPEST = 40  # levels of nesting: far more than models have, far below where Python gives up
 
 
 @dataclass
@@ -71,8 +71,8 @@ class Writer:
             # The law itself is made again from the formula; only sizes are stored.
             sizes = {key: self.write(getattr(value, key)) for key in ("shift", "scale", "row_scale")}
             return {MARK: "UnitFreeLaw", **sizes}
-        kind = known_classes().get(name)
-        if kind is None or kind is not type(value):
+        kind = type(value)
+        if not is_known(kind):
             raise DataError(f"save: {name} objects cannot be stored; give a formula or numbers instead of Python code")
         return {MARK: name, **{f.name: self.write(getattr(value, f.name)) for f in fields(kind)}}
 

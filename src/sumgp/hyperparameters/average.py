@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -79,7 +80,7 @@ def _normalised(log_weights: np.ndarray, power: float) -> np.ndarray:
 AMPLITUDE = 40.0  # of the log evidence
 LENGTHSCALE = 2.0  # times the square root of the number of parameters, in standard deviations given the data
 ERROR = 0.3  # of a value near the highest; lower ones matter less, and their error grows by e every GAP
-GAP = 16.0
+GAP = 16.0  # log evidence below the highest over which the error of a guess grows by e
 LOWEST = 40.0  # below the highest: as good as any lower value
 HIGHEST = 3.0  # above the highest: no guess goes further
 MOST = 400  # values that a guess rests on, the highest of all
@@ -266,9 +267,16 @@ def integrate(
     return Integration(draws, effective(weights), temperature, shares)
 
 
-def _learnt(
-    pool: Pool, score: LogScore, count: int, picks: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+class _Picks(NamedTuple):
+    """Positions used and their scores, and how often all draws were picked and were to be expected."""
+
+    used: np.ndarray
+    scores: np.ndarray
+    counts: np.ndarray
+    expected: np.ndarray
+
+
+def _learnt(pool: Pool, score: LogScore, count: int, picks: np.random.Generator) -> _Picks:
     """Picks in several rounds: positions used and their scores, and how often all draws were picked and to be expected."""
     first = max(FEWEST_SCORED, round(FIRST * 2 * count))
     known: dict[int, float] = {}
@@ -283,7 +291,7 @@ def _learnt(
         _score(pool, more, known, score)
         counts, expected = counts + more, expected + more_expected
     used = np.flatnonzero(counts)
-    return used, np.array([known[int(i)] for i in used]), counts, expected
+    return _Picks(used, np.array([known[int(i)] for i in used]), counts, expected)
 
 
 def _score(pool: Pool, counts: np.ndarray, known: dict[int, float], score: LogScore) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,10 +10,9 @@ from scipy.optimize import OptimizeResult, minimize
 from scipy.special import gammaln
 from scipy.stats import chi2, norm, qmc
 
-from sumgp.errors import NumericalError
+from sumgp.errors import NumericalError, Status
 from sumgp.priors import MultitaskPrior
-
-Evidence = Callable[[np.ndarray], tuple[float, np.ndarray]]
+from sumgp.solvers import Evidence
 
 REFUSED = 1e25  # value of a point where the evidence cannot be computed; finite, so that a line search backs off
 
@@ -38,8 +37,6 @@ class Objective:
 
     def value(self, theta: np.ndarray) -> float:
         """The value alone, which some evidences give at less cost."""
-        if not hasattr(self.evidence, "value"):
-            return self(theta)[0]
         try:
             value = float(self.evidence.value(theta))
         except NumericalError:
@@ -49,10 +46,9 @@ class Objective:
 
 FIRST_STEPS = 40  # of every start; then only the best goes on
 PRECISION = 1e-6  # of the log posterior, at which a run ends
-LEFT_BEHIND = "left behind"
 JOINED, JOINED_VALUE = 0.15, 0.1  # in every parameter and in the log posterior: so close a run ends where the other did
 STOPPED = 99  # scipy's status of a run that its callback ended
-_SOUND = ("converged", "step limit")
+_SOUND = (Status.CONVERGED, Status.STEP_LIMIT)
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ class Attempt:
     theta: np.ndarray
     value: float
     steps: int
-    status: str  # "converged", "step limit", "left behind", "failed Cholesky factor", "lengthscale collapsed"
+    status: Status
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ class MapEstimate:
 
     theta: np.ndarray
     value: float
-    status: str
+    status: Status
     attempts: tuple[Attempt, ...]
 
 
@@ -109,7 +105,9 @@ def maximise(
     first_steps = min(FIRST_STEPS, max_steps) if len(points) > 1 else max_steps
     extra = np.random.default_rng([random_state, 8])
     while points:
-        attempts.append(_attempt(objective, points.pop(0), first_steps, [a for a in attempts if a.status == "converged"]))
+        attempts.append(
+            _attempt(objective, points.pop(0), first_steps, [a for a in attempts if a.status is Status.CONVERGED])
+        )
         if not points and not any(a.status in _SOUND for a in attempts) and len(attempts) < 8:
             points.append(objective.prior.start() + extra.normal(0.0, 1.0, objective.prior.n_parameters))
     if first_steps < max_steps:
@@ -131,9 +129,9 @@ def _follow_best(objective: Objective, attempts: list[Attempt], steps: int) -> l
     result = list(attempts)
     found = False
     for i in sorted(range(len(attempts)), key=lambda i: attempts[i].value):
-        if result[i].status == "step limit":
+        if result[i].status is Status.STEP_LIMIT:
             if found:
-                result[i] = replace(result[i], status=LEFT_BEHIND)
+                result[i] = replace(result[i], status=Status.LEFT_BEHIND)
             else:
                 more = _attempt(objective, result[i].theta, steps)
                 result[i] = replace(more, steps=result[i].steps + more.steps)
@@ -146,7 +144,7 @@ def _attempt(objective: Objective, start: np.ndarray, max_steps: int, ended_befo
     prior = objective.prior
     first, slope = objective(start)
     if first >= REFUSED:
-        return Attempt(start, first, 0, "failed Cholesky factor")
+        return Attempt(start, first, 0, Status.FAILED_FACTOR)
     # Within a box L-BFGS-B tries the whole gradient as its first step, up to the corners: divided by its size it is one
     # of length one. Refused points get a value just above the worst, since one of 1e25 would end the line search.
     size = max(1.0, float(np.max(np.abs(slope))))
@@ -177,23 +175,23 @@ def _attempt(objective: Objective, start: np.ndarray, max_steps: int, ended_befo
     theta = np.asarray(result.x)
     value, gradient = known.get(theta.tobytes()) or objective(theta)
     if value >= REFUSED:
-        return Attempt(theta, value, int(result.nit), "failed Cholesky factor")
+        return Attempt(theta, value, int(result.nit), Status.FAILED_FACTOR)
     spikes = np.array([p.spikes for priors in prior.kernel_priors for p in priors])
     lengths = np.concatenate([theta[k] for k, _ in prior.slices])
     mask = np.concatenate([prior.lengthscales()[k] for k, _ in prior.slices])
     if np.any(lengths[mask] < spikes[mask]):
-        return Attempt(theta, value, int(result.nit), "lengthscale collapsed")
+        return Attempt(theta, value, int(result.nit), Status.COLLAPSED)
     low, high = np.array(prior.bounds()).T
     free = (theta > low + 1e-9) & (theta < high - 1e-9)
     if result.status == STOPPED:
-        return Attempt(theta, value, int(result.nit), LEFT_BEHIND)
+        return Attempt(theta, value, int(result.nit), Status.LEFT_BEHIND)
     ended = result.status == 0  # a step that no longer improves, which in long narrow valleys comes before a flat slope
     still = ended or not free.any() or float(np.max(np.abs(gradient[free]))) < 0.05 * max(1.0, abs(value) * 1e-3)
-    return Attempt(theta, value, int(result.nit), "converged" if still else "step limit")
+    return Attempt(theta, value, int(result.nit), Status.CONVERGED if still else Status.STEP_LIMIT)
 
 
-DEGREES = 6.0
-CURVATURE_FLOOR = 0.25
+DEGREES = 6.0  # of freedom of proposals: tails heavier than any posterior of hyperparameters, with a variance
+CURVATURE_FLOOR = 0.25  # of the log posterior: no direction is proposed with an sd above two, in logs of hyperparameters
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -146,7 +147,16 @@ def _lines(count: int, shortest: float) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([steps[:, None] * d for d in directions]), np.repeat(np.arange(len(directions)), len(steps))
 
 
-def _outputs_alone(K: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+class _Alone(NamedTuple):
+    """Each output on its own: log evidence, amplitude and noise sd (T,); correlations (T, T) of all."""
+
+    value: np.ndarray
+    amplitude: np.ndarray
+    noise: np.ndarray
+    correlations: np.ndarray
+
+
+def _outputs_alone(K: np.ndarray, y: np.ndarray) -> _Alone:
     """Log evidence, amplitude and noise sd (T,) of each output at the best noise ratio, and correlations (T, T)."""
     T = y.shape[1]
     value, amplitude, noise, correlations = np.zeros(T), np.ones(T), np.full(T, 0.1), np.eye(T)
@@ -167,7 +177,7 @@ def _outputs_alone(K: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray
         value[own], amplitude[own] = values[at], np.sqrt(squares[at])
         noise[own] = amplitude[own] * RATIOS[best]
         correlations[np.ix_(own, own)] = _correlations(z / amplitude[own], spectrum, size[:, best])
-    return value, amplitude, noise, correlations
+    return _Alone(value, amplitude, noise, correlations)
 
 
 def _correlations(z: np.ndarray, spectrum: np.ndarray, size: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from sumgp.laws.combination import AllOf, combine
 from sumgp.laws.constraint import Constraint, Unknown
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint
 from sumgp.laws.functions import FunctionConstraint
-from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, project
+from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, make_unit_free, project
 from sumgp.laws.imbalance import Imbalance, measured_imbalance
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
 from sumgp.laws.learnt import LearntError, learnt_errors, with_errors
@@ -12,13 +12,14 @@ from sumgp.laws.linear import LinearConstraint
 from sumgp.laws.points import (
     LawSetup,
     RightSides,
+    TaskRows,
     check_law,
     complete_scaling,
     independent_rows,
     linear_rows,
     set_up_law,
+    task_rows,
     typical_rows,
-    unit_free_rows,
 )
 from sumgp.laws.sums import SumConstraint, Term
 
@@ -37,6 +38,7 @@ __all__ = [
     "RightSides",
     "SumConstraint",
     "SumLaw",
+    "TaskRows",
     "Term",
     "UnitFreeLaw",
     "Unknown",
@@ -48,11 +50,12 @@ __all__ = [
     "independent_rows",
     "learnt_errors",
     "linear_rows",
+    "make_unit_free",
     "measured_imbalance",
     "parse_constraint",
     "project",
     "set_up_law",
+    "task_rows",
     "typical_rows",
-    "unit_free_rows",
     "with_errors",
 ]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -48,8 +49,13 @@ class UnitFreeLaw:
 
     @cached_property
     def n_columns(self) -> int:
-        """Outputs, unknowns and soft errors."""
+        """C: outputs, then unknown constants, then soft errors."""
         return self.law.n_columns + len(self.soft_rows)
+
+    @property
+    def constants(self) -> slice:
+        """Columns of the unknown constants, one value for all points."""
+        return slice(len(self.law.outputs), self.law.n_columns)
 
     @property
     def is_linear(self) -> bool:
@@ -100,10 +106,10 @@ def make_unit_free(law: Law, shift: np.ndarray, scale: np.ndarray, u: np.ndarray
     return UnitFreeLaw(relaxed, shift, scale, row_scale)
 
 
-RANK_TOLERANCE = 1e-12
-ROUND_OFF = 1e-14
-NEAREST_STEPS = 4
-HARD_STEPS = 12
+RANK_TOLERANCE = 1e-12  # eigenvalue of the rows' correlations below which a row repeats others
+ROUND_OFF = 1e-14  # relative error of a sum of products of doubles, with a margin of a hundred
+NEAREST_STEPS = 4  # towards the nearest point, before plain Newton steps go on to round-off
+HARD_STEPS = 12  # after which a point that is still off the law is taken for a hard one
 UNMET = 1e-10  # scaled residual
 HALVINGS = 8  # of a step that does not come closer to the law
 # Standard deviations of the metric that the first steps may move an output. Where a law is almost flat (a pendulum near
@@ -148,8 +154,22 @@ def _weights(J: np.ndarray, metric: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return MJ, regular_inverse(np.einsum("nrc,ncs->nrs", J, MJ), round_off)
 
 
+class PointwiseLaw(Protocol):
+    """What a projection needs of a law: f (n, C) at inputs x (n, ...)."""
+
+    @property
+    def is_linear(self) -> bool:
+        """True if no row bends."""
+
+    def residual(self, f: np.ndarray, x: np.ndarray, /) -> np.ndarray:
+        """(n, R), zero where a row does not hold."""
+
+    def jacobian(self, f: np.ndarray, x: np.ndarray, /) -> np.ndarray:
+        """(n, R, C)."""
+
+
 def project(
-    law: UnitFreeLaw, start: np.ndarray, metric: np.ndarray, x: np.ndarray, max_steps: int = 60, halvings: int = HALVINGS
+    law: PointwiseLaw, start: np.ndarray, metric: np.ndarray, x: np.ndarray, max_steps: int = 60, halvings: int = HALVINGS
 ) -> Projection:
     """Minimise (f - start)^T metric^-1 (f - start) subject to the law, point by point, without inverting the metric.
 
@@ -159,9 +179,9 @@ def project(
     law. Many ``halvings`` of a
     step find a way back from where the law is almost flat and steps are far too long.
     """
-    f, used = start.copy(), metric
-    g = law.residual(f, x)
-    live = np.flatnonzero(np.max(np.abs(g), axis=1) > 0)
+    walk = _Walk(law, start, x, start.copy(), law.residual(start, x))
+    used = metric
+    live = np.flatnonzero(np.max(np.abs(walk.g), axis=1) > 0)
     for step in range(max_steps):
         if not len(live):
             break
@@ -169,37 +189,15 @@ def project(
         if step == HARD_STEPS:
             used = _rounded(metric)
         reach = REACH if step < HARD_STEPS and not law.is_linear else np.inf
-        gained = _step(law, f, start, used, x, g, live, nearest, halvings, reach)
-        size = np.max(np.abs(g[live]), axis=1)
+        gained = walk.step(used, live, _Stride(nearest, halvings, reach))
+        size = np.max(np.abs(walk.g[live]), axis=1)
         # A step towards the nearest point may fail where a plain Newton step still comes closer to the law.
         live = live[(size > 1e-15) & (gained | nearest | (step < HARD_STEPS))]
-    _move_single_columns(law, f, start, metric, x, g)
-    J = law.jacobian(f, x)
+    walk.move_single_columns(metric)
+    J = law.jacobian(walk.f, x)
     MJ, inverse = _weights(J, metric)
     gain = MJ @ inverse
-    return Projection(f, np.eye(f.shape[1]) - gain @ J, gain, np.max(np.abs(g), axis=1))
-
-
-def _move_single_columns(
-    law: UnitFreeLaw, f: np.ndarray, start: np.ndarray, metric: np.ndarray, x: np.ndarray, g: np.ndarray
-) -> None:
-    """Points that are still off the law, in place: one column at a time, the freest first, among equals the steepest.
-
-    At a kink (an absolute value at zero) steps of all columns together go back and forth across it; another column may
-    still meet the law alone.
-    """
-    left = np.flatnonzero(np.max(np.abs(g), axis=1) > UNMET)
-    if not len(left):
-        return
-    freedom = np.einsum("ncc->nc", metric[left])
-    slopes = np.sum(law.jacobian(f[left], x[left]) ** 2, axis=1)
-    order = np.lexsort((-slopes, -freedom), axis=1)  # (left, C): each point has its own, whatever others are given
-    for columns in order.T:
-        alone = np.zeros_like(metric)
-        alone[left, columns, columns] = metric[left, columns, columns]
-        still = left[np.max(np.abs(g[left]), axis=1) > UNMET]
-        for _ in range(HARD_STEPS):
-            _step(law, f, start, alone, x, g, still, False, HALVINGS)
+    return Projection(walk.f, np.eye(start.shape[1]) - gain @ J, gain, np.max(np.abs(walk.g), axis=1))
 
 
 def _rounded(metric: np.ndarray) -> np.ndarray:
@@ -209,55 +207,89 @@ def _rounded(metric: np.ndarray) -> np.ndarray:
     return metric + movable[:, :, None] * np.eye(metric.shape[1])
 
 
-def _step(
-    law: UnitFreeLaw,
-    f: np.ndarray,
-    start: np.ndarray,
-    metric: np.ndarray,
-    x: np.ndarray,
-    g: np.ndarray,
-    live: np.ndarray,
-    nearest: bool,
-    halvings: int,
-    reach: float = np.inf,
-) -> np.ndarray:
-    """One damped step of at most ``reach`` sds at the live points, in place; True where the residual shrank."""
-    J = law.jacobian(f[live], x[live])
-    MJ, inverse = _weights(J, metric[live])
-    target = -g[live]
-    base = f[live]
-    if nearest:
-        target = target + np.einsum("nrc,nc->nr", J, f[live] - start[live])
-        base = start[live]
-    aim = base + np.einsum("ncr,nrs,ns->nc", MJ, inverse, target)
-    direction = np.where(np.isfinite(aim), aim, f[live]) - f[live]
-    before = np.linalg.norm(g[live], axis=1)
-    pending = np.arange(len(live))
-    gained = np.zeros(len(live), dtype=bool)
-    length = np.ones(len(live))
-    if np.isfinite(reach):
-        sd = np.sqrt(np.einsum("ncc->nc", metric[live]))
-        far = np.max(np.divide(np.abs(direction), sd, out=np.zeros_like(sd), where=sd > 0), axis=1)
-        length = reach / np.maximum(far, reach)
-    for _ in range(halvings):
-        rows = live[pending]
-        trial = f[rows] + length[pending, None] * direction[pending]
-        value = law.residual(trial, x[rows])
-        size = np.linalg.norm(value, axis=1)
-        better = np.isfinite(size) & (size < before[pending])
-        f[rows[better]] = trial[better]
-        g[rows[better]] = value[better]
-        gained[pending[better]] = True
-        pending = pending[~better]
-        if not len(pending):
-            break
-        length *= 0.5
-    return gained
+class _Stride(NamedTuple):
+    """A step towards the point of the law nearest to the start, or the nearest to here; halved so often at most.
+
+    ``reach``: how many sds of the metric it may move an output.
+    """
+
+    nearest: bool = False
+    halvings: int = HALVINGS
+    reach: float = np.inf
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """Points f (n, C) on their way from ``start`` onto the law, and its residuals g (n, R) there; both change in place."""
+
+    law: PointwiseLaw
+    start: np.ndarray
+    x: np.ndarray
+    f: np.ndarray
+    g: np.ndarray
+
+    def step(self, metric: np.ndarray, live: np.ndarray, stride: _Stride) -> np.ndarray:
+        """One damped step of the live points; True where the residual shrank."""
+        f, g, x = self.f, self.g, self.x
+        direction = self._direction(metric[live], live, stride.nearest)
+        before = np.linalg.norm(g[live], axis=1)
+        pending = np.arange(len(live))
+        gained = np.zeros(len(live), dtype=bool)
+        length = np.ones(len(live))
+        if np.isfinite(stride.reach):
+            sd = np.sqrt(np.einsum("ncc->nc", metric[live]))
+            far = np.max(np.divide(np.abs(direction), sd, out=np.zeros_like(sd), where=sd > 0), axis=1)
+            length = stride.reach / np.maximum(far, stride.reach)
+        for _ in range(stride.halvings):
+            rows = live[pending]
+            trial = f[rows] + length[pending, None] * direction[pending]
+            value = self.law.residual(trial, x[rows])
+            size = np.linalg.norm(value, axis=1)
+            better = np.isfinite(size) & (size < before[pending])
+            f[rows[better]] = trial[better]
+            g[rows[better]] = value[better]
+            gained[pending[better]] = True
+            pending = pending[~better]
+            if not len(pending):
+                break
+            length *= 0.5
+        return gained
+
+    def _direction(self, metric: np.ndarray, live: np.ndarray, nearest: bool) -> np.ndarray:
+        """(live, C) full steps, zero where they are not finite."""
+        here = self.f[live]
+        J = self.law.jacobian(here, self.x[live])
+        MJ, inverse = _weights(J, metric)
+        target, base = -self.g[live], here
+        if nearest:
+            base = self.start[live]
+            target = target + np.einsum("nrc,nc->nr", J, here - base)
+        aim = base + np.einsum("ncr,nrs,ns->nc", MJ, inverse, target)
+        return np.where(np.isfinite(aim), aim, here) - here
+
+    def move_single_columns(self, metric: np.ndarray) -> None:
+        """Points that are still off the law: one column at a time, the freest first, among equals the steepest.
+
+        At a kink (an absolute value at zero) steps of all columns together go back and forth across it; another column
+        may still meet the law alone.
+        """
+        left = np.flatnonzero(np.max(np.abs(self.g), axis=1) > UNMET)
+        if not len(left):
+            return
+        freedom = np.einsum("ncc->nc", metric[left])
+        slopes = np.sum(self.law.jacobian(self.f[left], self.x[left]) ** 2, axis=1)
+        order = np.lexsort((-slopes, -freedom), axis=1)  # (left, C): each point has its own, whatever others are given
+        for columns in order.T:
+            alone = np.zeros_like(metric)
+            alone[left, columns, columns] = metric[left, columns, columns]
+            still = left[np.max(np.abs(self.g[left]), axis=1) > UNMET]
+            for _ in range(HARD_STEPS):
+                self.step(alone, still, _Stride())
 
 
 @dataclass(frozen=True)
 class Bend:
-    """Mean (n, C) and variance (n, C) of c at each point; infinite where the law's slopes are beyond all numbers."""
+    """Mean (n, C) and variance (n, C) of c at each point; infinite where the law's slopes overflow."""
 
     shift: np.ndarray
     variance: np.ndarray

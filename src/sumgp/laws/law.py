@@ -18,7 +18,7 @@ from sumgp.transforms import Transform
 
 ArrayFunction = Callable[[np.ndarray], np.ndarray]
 FEW_INPUTS = 1000  # values
-MOST_ANSWERS = 100
+MOST_ANSWERS = 100  # of a user's function, kept for the last points
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Law(ABC):
     noise: np.ndarray  # (R,) standard deviation up to which a row holds; 0 = exactly
     where: tuple[ArrayFunction | None, ...] = ()  # per row: x -> (n,) bool, None = everywhere
     extra_columns: tuple[str, ...] = ()  # columns of the data that the law needs besides the inputs
-    notes: tuple[tuple[str, ...], ...] = ()  # per row: lines that explain it in more detail than the law can by itself
+    notes: tuple[tuple[str, ...], ...] = ()  # per row: lines that explain it in more detail than the law can
 
     def __str__(self) -> str:
         return self.explain()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import qmc
@@ -27,15 +28,27 @@ class RightSides:
         return (self.law.S(x_law)[:, list(self.keep)] - self.shift) / self.size
 
 
-def unit_free_rows(F: np.ndarray, scaling: Scaling) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """F in unit-free outputs with rows of length one, the rows' sizes, and F times the outputs' shifts."""
-    scaled = F * scaling.y_scale
+class TaskRows(NamedTuple):
+    """A linear law over unit-free outputs u: F u = right sides up to ``noise``; rows of length one, all independent."""
+
+    F: np.ndarray  # (R', T)
+    noise: np.ndarray  # (R',)
+    right_sides: RightSides
+    dropped: tuple[str, ...]  # labels of rows that others imply
+
+
+def task_rows(law: SumLaw, data: Data, scaling: Scaling) -> TaskRows:
+    """The law as rows over the task covariance, where its coefficients are constant."""
+    own = independent_rows(law, data, scaling)
+    scaled = own.F * scaling.y_scale
     size = np.linalg.norm(scaled, axis=1)
-    return scaled / size[:, None], size, F @ scaling.y_shift
+    right_sides = RightSides(law, tuple(own.kept), own.F @ scaling.y_shift, size)
+    dropped = tuple(law.labels[i] for i in range(law.n_rows) if i not in own.kept)
+    return TaskRows(scaled / size[:, None], own.noise / size, right_sides, dropped)
 
 
 DEPENDENT = 1e-10  # what is left of a row of length one, given the others, before it counts as one of its own
-CONTRADICTION = 1e-8
+CONTRADICTION = 1e-8  # of the terms of two rows: more than round-off, less than a typed digit
 
 
 def check_law(law: Law, data: Data, scaling: Scaling) -> None:
@@ -49,7 +62,15 @@ def check_law(law: Law, data: Data, scaling: Scaling) -> None:
         _check_each_row(law, data, scaling)
 
 
-def independent_rows(law: SumLaw, data: Data, scaling: Scaling | None = None) -> tuple[np.ndarray, np.ndarray, list[int]]:
+class IndependentRows(NamedTuple):
+    """F (R', T), noise (R',) and positions of rows."""
+
+    F: np.ndarray
+    noise: np.ndarray
+    kept: list[int]
+
+
+def independent_rows(law: SumLaw, data: Data, scaling: Scaling | None = None) -> IndependentRows:
     """F (R', T), noise and positions of rows that are not combinations of earlier ones; with another total: an error.
 
     Rows are compared in unit-free outputs where ``scaling`` is given, so that units cannot make them look alike.
@@ -79,7 +100,7 @@ def independent_rows(law: SumLaw, data: Data, scaling: Scaling | None = None) ->
                 f"constraint: the law {law.labels[row]!r} contradicts {others}: together they cannot be met; "
                 "correct a total or remove one"
             )
-    return F[keep], noise[keep], keep
+    return IndependentRows(F[keep], noise[keep], keep)
 
 
 def _check_finite(law: SumLaw, data: Data) -> None:
@@ -120,7 +141,7 @@ def _check_each_row(law: SumLaw, data: Data, scaling: Scaling) -> None:
 
 
 UNKNOWN_VARIANCE = 100.0  # of a constant, in units of the spread with which single rows suggest it
-MOST_POINTS = 300
+MOST_POINTS = 300  # of a law besides the training rows: its factor takes n^3
 MOST_SPREAD = 7  # power of two of the points between training rows with several inputs
 MET = 1e-6  # of the largest term of a law: a residual at which it holds
 DECADES = 30.0  # sizes of outputs that were never measured are looked for between 1e-30 and 1e30

@@ -1,13 +1,3 @@
 """Conditioning a Gaussian on a nonlinear law at many points at once."""
 
 from sumgp.lawsolve.solve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
-
-__all__ = [
-    "ENOUGH",
-    "FULL",
-    "LawSolution",
-    "follow_law",
-    "law_evidence",
-    "solve_law",
-    "solve_linear_law",
-]

@@ -14,20 +14,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
+from sumgp.errors import Status
 from sumgp.laws import UnitFreeLaw
-from sumgp.numerics import cholesky, pivoted_cholesky, solve_cholesky
+from sumgp.numerics import backtrack, cholesky, pivoted_cholesky, solve_cholesky
 
+# Of the law's sd, in units of what the data leave open of it; at the last the law holds to 1e-3 sds.
 LEVELS = (1.0, 0.1, 0.01, 1e-3)
 REPEATED = 1e-11  # a linear row with less variance than this share of its own, given the others, repeats them
-ROUND_OFF = 1e-13
-INNER_STEPS = 12
+ROUND_OFF = 1e-13  # of the largest variance: rows are not asked to hold more sharply
+INNER_STEPS = 12  # of one level; what is left to do the next one takes up
 LAST_STEPS = 60  # where the solution is wanted to round-off
 ROUGH = 3e-2  # steps below this many posterior sds end a level
 ENOUGH = 1e-5  # and the last one of a solution that is averaged with others
 FULL = 1e-10  # and of one that stands alone
+SHORTEST = 1e-3  # of a full step: a step below 1/512 that does not lower the merit ends a level
+UNMET = 100.0  # residual, in the law's sd at the last level, above which a law counts as infeasible
 EQUAL = 1e-6  # evidences closer than this differ by round-off only
 
 
@@ -43,6 +49,7 @@ class LawSolution:
     status: str
     steps: int
     misfit: float  # q^T P q: squared distance the law asks for, in posterior sds
+    met: bool = True  # False where no f near the mean obeys the law
 
     @property
     def q(self) -> np.ndarray:
@@ -80,7 +87,6 @@ def solve_law(
     m: np.ndarray,
     P: np.ndarray,
     start: np.ndarray | None = None,
-    levels: Sequence[float] = LEVELS,
     tolerance: float = ENOUGH,
 ) -> LawSolution:
     """Condition f ~ N(m, P), m (n, C), P (nC, nC) point by point, on the law at x (n, D).
@@ -98,24 +104,23 @@ def solve_law(
     f, q = m if start is None else start, np.zeros_like(m)
     steps, most = 0, 0
     # A start that was found with a soft law needs no soft levels again.
-    levels = levels if start is None else levels[-2:]
+    levels = LEVELS if start is None else LEVELS[-2:]
     for level in levels:
         variances = (level * sizes) ** 2 + floor
         warm = start is not None and level == levels[0]
-        limit = LAST_STEPS if level == levels[-1] and tolerance < ENOUGH else INNER_STEPS
-        wanted = tolerance if level == levels[-1] else ROUGH
-        f, q, last, used = _anneal(problem, f, q, variances, wanted, warm=warm, most_steps=limit)
-        steps, most = steps + used, most + limit
-    J, w, factor = last
+        final = level == levels[-1]
+        limit = LAST_STEPS if final and tolerance < ENOUGH else INNER_STEPS
+        last = _anneal(problem, f, q, _Level(variances, tolerance if final else ROUGH, limit), warm)
+        f, q = last.f, last.q
+        steps, most = steps + last.steps, most + limit
     misfit = float(np.sum(q * (f - m)))
     left = np.abs(law.residual(f, x)).ravel() / (levels[-1] * sizes)
-    status = "converged"
-    if steps >= most:
-        status = "step limit"
-    if not np.all(np.isfinite(f)) or float(np.max(left, initial=0.0)) > 100.0:
+    status: str = Status.STEP_LIMIT if steps >= most else Status.CONVERGED
+    met = bool(np.all(np.isfinite(f))) and float(np.max(left, initial=0.0)) <= UNMET
+    if not met:
         worst = int(np.argmax(np.where(np.isfinite(left), left, np.inf))) // law.n_rows
-        status = f"law infeasible near x = {np.array2string(x[worst], precision=4)}"
-    return LawSolution(f, J, w, factor, variances, status, steps, misfit)
+        status = Status.LAW_INFEASIBLE.at(f"near x = {np.array2string(x[worst], precision=4)}")
+    return LawSolution(f, last.linear.J, last.w, last.linear.factor, variances, status, steps, misfit, met)
 
 
 def solve_linear_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray) -> LawSolution:
@@ -139,10 +144,10 @@ def solve_linear_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarr
     w = solve_cholesky(factor, -law.residual(m, x).ravel())
     f = m + (PJ @ w).reshape(n, C)
     left = np.abs(law.residual(f, x)).ravel() / np.where(size > 0, size, np.inf)
-    status = "converged"
+    status: str = Status.CONVERGED
     if float(np.max(left, initial=0.0)) > 0.1:
         worst = int(np.argmax(left)) // law.n_rows
-        status = f"prior does not fit the law near x = {np.array2string(x[worst], precision=4)}"
+        status = Status.PRIOR_MISFIT.at(f"near x = {np.array2string(x[worst], precision=4)}")
     misfit = float(w @ A @ w)
     return LawSolution(f, J, w, factor, variances, status, 1, misfit)
 
@@ -153,64 +158,90 @@ def law_evidence(
     m: np.ndarray,
     P: np.ndarray,
     law_sd: np.ndarray,
-    starts: Sequence[np.ndarray] = (),
-    from_mean: bool = True,
+    starts: Sequence[np.ndarray | None] = (None,),
 ) -> tuple[float, np.ndarray]:
     """Log evidence of the law, -merit - logdet(I + J P J^T / s^2) / 2 (Laplace), and the f it is attained at.
 
-    ``law_sd`` (nR,) is the s within which the law is asked to hold. The search starts from m (unless not ``from_mean``) and
-    from all ``starts``; the highest evidence counts.
+    ``law_sd`` (nR,) is the s within which the law is asked to hold. The search begins at each of ``starts``
+    (None = m); the highest evidence counts.
     """
     n, C = m.shape
     problem = _Problem(law, x, m, np.ascontiguousarray(P.reshape(n * C, n, C).transpose(1, 0, 2)))
     variances = law_sd**2
     best: tuple[float, np.ndarray] | None = None
-    for start in (*((None,) if from_mean else ()), *starts):
+    for start in starts:
         f = m if start is None else start
-        f, q, (_, _, factor), _ = _anneal(problem, f, np.zeros_like(m), variances, ROUGH, warm=start is not None)
-        merit = _merit(q, f - m, law.residual(f, x), variances)
-        value = -merit - float(np.sum(np.log(np.diagonal(factor)) - np.log(law_sd)))
+        last = _anneal(problem, f, np.zeros_like(m), _Level(variances, ROUGH, INNER_STEPS), start is not None)
+        merit = _merit(last.q, last.f - m, law.residual(last.f, x), variances)
+        value = -merit - float(np.sum(np.log(np.diagonal(last.linear.factor)) - np.log(law_sd)))
         if best is None or value > best[0] + EQUAL:
-            best = value, f
+            best = value, last.f
     assert best is not None
     return best
 
 
-def _anneal(
-    problem: _Problem,
-    f: np.ndarray,
-    q: np.ndarray,
-    variances: np.ndarray,
-    tolerance: float,
-    warm: bool,
-    most_steps: int = INNER_STEPS,
-) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], int]:
+class _Level(NamedTuple):
+    """One variance (n R,) of the law, the step in posterior sds that ends it, and the most steps."""
+
+    variances: np.ndarray
+    tolerance: float
+    most_steps: int
+
+
+class _Linear(NamedTuple):
+    """The law linearised at a point: J (n, R, C), P J^T (nC, nR) and the lower factor of J P J^T + s^2."""
+
+    J: np.ndarray
+    PJ: np.ndarray
+    factor: np.ndarray
+
+
+class _Annealed(NamedTuple):
+    """Where the steps of a level ended, f = m + P q, with its last linearisation and multipliers."""
+
+    f: np.ndarray
+    q: np.ndarray
+    linear: _Linear
+    w: np.ndarray
+    steps: int
+
+
+def _linearised(problem: _Problem, f: np.ndarray, variances: np.ndarray) -> _Linear:
+    n, C = f.shape
+    J = problem.law.jacobian(f, problem.x)
+    PJ = problem.times(J)
+    A = np.einsum("nrc,nck->nrk", J, PJ.reshape(n, C, -1)).reshape(PJ.shape[1], -1)
+    A[np.diag_indices_from(A)] += variances
+    return _Linear(J, PJ, cholesky(A, "law"))
+
+
+def _anneal(problem: _Problem, f: np.ndarray, q: np.ndarray, level: _Level, warm: bool) -> _Annealed:
     """Gauss-Newton at one law variance until the steps are small against the posterior sd."""
-    law, x, m = problem.law, problem.x, problem.m
-    n, C = m.shape
-    g = law.residual(f, x)
-    merit = np.inf if warm else _merit(q, f - m, g, variances)
+    n, C = problem.m.shape
+    variances = level.variances
+    g = problem.law.residual(f, problem.x)
+    merit = np.inf if warm else _merit(q, f - problem.m, g, variances)
+    here = _Point(np.zeros(len(variances)), f, q, g, merit)
     sd = np.sqrt(np.maximum(np.einsum("iicc->ic", problem.by_point.reshape(n, n, C, C)), 1e-300))
     steps = 0
-    while steps < most_steps:
+    while steps < level.most_steps:
         steps += 1
-        J = law.jacobian(f, x)
-        PJ = problem.times(J)
-        A = np.einsum("nrc,nck->nrk", J, PJ.reshape(n, C, -1)).reshape(PJ.shape[1], -1)
-        A[np.diag_indices_from(A)] += variances
-        factor = cholesky(A, "law")
-        aim = _corrected(problem, J, PJ, factor, f, g, variances)
-        trial, length = aim, 1.0
-        while not (moved := trial.merit <= merit * (1.0 + 1e-12) + 1e-12) and length > 2e-3:
-            length *= 0.5
-            trial = _between(problem, f, q, aim, length, variances)
-        if not moved:
+        linear = _linearised(problem, here.f, variances)
+        aim = _corrected(problem, linear, here.f, here.g, variances)
+        moved = backtrack(partial(_lower, problem, here, aim, variances), SHORTEST)
+        if moved is None:
             break
-        change = float(np.max(np.abs(trial.f - f) / sd, initial=0.0))
-        f, q, g, merit = trial.f, trial.q, trial.g, trial.merit
-        if change < tolerance:
+        change = float(np.max(np.abs(moved.f - here.f) / sd, initial=0.0))
+        here = moved
+        if change < level.tolerance:
             break
-    return f, q, (J, aim.w, factor), steps
+    return _Annealed(here.f, here.q, linear, aim.w, steps)
+
+
+def _lower(problem: _Problem, here: _Point, aim: _Point, variances: np.ndarray, length: float) -> _Point | None:
+    """The point at this share of the step, None where its merit is higher."""
+    point = aim if length == 1.0 else _between(problem, here, aim, variances, length)
+    return point if point.merit <= here.merit * (1.0 + 1e-12) + 1e-12 else None
 
 
 @dataclass(frozen=True)
@@ -224,10 +255,9 @@ class _Point:
     merit: float
 
 
-def _corrected(
-    problem: _Problem, J: np.ndarray, PJ: np.ndarray, factor: np.ndarray, f: np.ndarray, g: np.ndarray, variances: np.ndarray
-) -> _Point:
+def _corrected(problem: _Problem, linear: _Linear, f: np.ndarray, g: np.ndarray, variances: np.ndarray) -> _Point:
     """Full step, then up to three re-projections with the same factor, keeping the best by merit."""
+    J, PJ, factor = linear
     best: _Point | None = None
     for _ in range(4):
         right = np.einsum("nrc,nc->nr", J, f - problem.m) - g
@@ -248,21 +278,21 @@ def _corrected(
     return best
 
 
-def _between(problem: _Problem, f: np.ndarray, q: np.ndarray, aim: _Point, length: float, variances: np.ndarray) -> _Point:
-    """The point a share ``length`` of the way from f and q to ``aim``."""
-    f, q = f + length * (aim.f - f), q + length * (aim.q - q)
+def _between(problem: _Problem, here: _Point, aim: _Point, variances: np.ndarray, length: float) -> _Point:
+    """The point a share ``length`` of the way from here to ``aim``."""
+    f, q = here.f + length * (aim.f - here.f), here.q + length * (aim.q - here.q)
     g = problem.law.residual(f, problem.x)
     return _Point(aim.w, f, q, g, _merit(q, f - problem.m, g, variances))
 
 
 def _merit(q: np.ndarray, displacement: np.ndarray, g: np.ndarray, variances: np.ndarray) -> float:
-    # Far from the law residuals may have squares beyond all doubles: as bad as can be, and no cause for a warning.
+    # Far from the law residuals may have squares that overflow: as bad as can be, and no cause for a warning.
     with np.errstate(over="ignore", invalid="ignore"):
         value = 0.5 * float(np.sum(q * displacement)) + 0.5 * float(np.sum(g.ravel() ** 2 / variances))
     return value if np.isfinite(value) else np.inf
 
 
-LOCAL_STEPS = 2
+LOCAL_STEPS = 2  # linearisations at each stop: the second is where the first one led
 EQUAL_BRANCH = 1e-6  # relative difference of variances that round-off may make
 STOPS = 30  # points at which the law is imposed on the way
 
@@ -271,7 +301,7 @@ def follow_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, va
     """(n, C) mean of N(m, P) after conditioning on g = 0 at some of the points in turn, the least uncertain first.
 
     Each turn is an iterated Kalman update with the law's ``variances`` (n R,) as noise: the law is linearised where the
-    point itself comes to lie, and all points move with it. Returns m where the law has no number.
+    point itself comes to lie, and all points move with it. Returns m where the law is not finite.
     """
     n, C = m.shape
     noise = variances.reshape(n, -1)

@@ -5,6 +5,7 @@ from sumgp.numerics.linear_algebra import (
     SchurConditioning,
     SymmetricExponential,
     add_square,
+    backtrack,
     check_memory,
     cholesky,
     cholesky_inverse,
@@ -24,30 +25,3 @@ from sumgp.numerics.linear_algebra import (
 )
 from sumgp.numerics.parallel import Lost, spread
 from sumgp.numerics.quadrature import normal_rule, standard_normal
-
-__all__ = [
-    "REMEDY",
-    "Lost",
-    "SchurConditioning",
-    "SymmetricExponential",
-    "add_square",
-    "check_memory",
-    "cholesky",
-    "cholesky_inverse",
-    "limited_threads",
-    "mirrored",
-    "normal_rule",
-    "pivoted_cholesky",
-    "root",
-    "schur_condition",
-    "solve_cholesky",
-    "solve_lower",
-    "spread",
-    "standard_normal",
-    "symmetric",
-    "symmetric_exponential",
-    "symmetric_root",
-    "threads_for",
-    "transposed",
-    "whiten",
-]

@@ -1,21 +1,19 @@
-"""Linear algebra: factors and their derivatives, small matrices of many points, and the memory and threads they take.
+"""Linear algebra: factors and their derivatives, small matrices of many points, the memory and threads they take.
 
-Dense linear algebra with its derivatives: factors, Schur conditioning, matrix exponential.
-Everything here works on small symmetric matrices in float64 and raises NumericalError, never LinAlgError.
-
-Factorisations of many small matrices at once.
-Matrices come as (n, D, D) so that NumPy's stacked matrix product applies; inside, the long axis is put last and the
-elimination runs over the short ones, each step one array operation over all n matrices.
+Everything here works on symmetric matrices in float64 and raises NumericalError, never LinAlgError. Many small matrices
+come as (n, D, D), so that NumPy's stacked matrix product applies; inside, the long axis is put last and the elimination
+runs over the short ones, each step one array operation over all n matrices.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -23,7 +21,7 @@ from threadpoolctl import ThreadpoolController
 
 from sumgp.errors import DataError, NumericalError
 
-JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)
+JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)  # relative, tried in turn: none if possible
 
 
 def cholesky(matrix: np.ndarray, what: str = "covariance") -> np.ndarray:
@@ -247,7 +245,7 @@ def transposed(matrices: np.ndarray) -> np.ndarray:
 
 
 NUMBER = 8  # bytes
-GIGABYTE = 1e9
+GIGABYTE = 1e9  # bytes
 
 
 def dense_bytes(n_points: int, n_outputs: int, n_measured: int) -> float:
@@ -270,7 +268,7 @@ def kronecker_bytes(n_points: int, n_outputs: int, n_measured: int) -> float:
 def available_bytes() -> float:
     """Memory that can still be had without swapping, within a container's limit; infinite where no system tells."""
     found = [_meminfo(), _container_limit()]
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):
         found.append(float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE"))
     return min(found)
 
@@ -327,3 +325,17 @@ def limited_threads(threads: int | None) -> AbstractContextManager[Any]:
 def threads_for(entries: int) -> AbstractContextManager[Any]:
     """Threads that suit so many measured entries: one, or as many as BLAS likes."""
     return limited_threads(1 if entries <= SMALL_BLAS else None)
+
+
+Point = TypeVar("Point")
+
+
+def backtrack(step: Callable[[float], Point | None], shortest: float) -> Point | None:
+    """The first of 1, 1/2, 1/4, ... of a step that is taken (not None); None where none longer than ``shortest`` is."""
+    length = 1.0
+    while length > shortest:
+        point = step(length)
+        if point is not None:
+            return point
+        length *= 0.5
+    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -14,7 +15,8 @@ from sumgp.laws import UnitFreeLaw, project
 from sumgp.numerics import symmetric_root
 from sumgp.paper_method.data import LatentTasks
 from sumgp.paper_method.marginals import OutputMarginal, SkewedMarginals
-from sumgp.strategies import Component
+from sumgp.priors import lengthscale_mask
+from sumgp.strategies import Component, LocalPosterior, PosteriorComponent
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +79,7 @@ class _Restored:
 
 
 @dataclass(frozen=True, eq=False)
-class TransformedComponent:
+class TransformedComponent(PosteriorComponent):
     """f | y, theta and the law by way of f' = h(f); unit-free outputs outside, the user's units inside.
 
     The mean of ``guide`` picks the branch of each output. With a ``law`` given, what the guide says of the values of outputs
@@ -102,19 +104,13 @@ class TransformedComponent:
         """The same means of the transforms with all standard deviations ``factor`` times as large."""
         return replace(self, latent=self.latent.widened(factor))
 
-    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means on the law (n, T) and covariances (n, T, T) about them.
+    @staticmethod
+    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+        """Means on the law (n, T) and covariances (n, T, T) about them, of all components moved onto it in one call.
 
         Correlations are those of the transforms, with the sign of their slopes: standard deviations come from the
         marginals, since a linearised back-transform has none at a branch point.
         """
-        return self.marginals_of_all([self], x, x_law)[0]
-
-    @staticmethod
-    def marginals_of_all(
-        components: Sequence[TransformedComponent], x: np.ndarray, x_law: np.ndarray
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """``marginals`` of components of one law, all moved onto it in one call."""
         parts = [component._restored_alone(x, x_law) for component in components]
         means = [part.f for part in parts]
         law, scaling = components[0].law, components[0].scaling
@@ -123,7 +119,7 @@ class TransformedComponent:
             joined, metric = (np.concatenate(several) for several in zip(*pairs, strict=True))
             moved = project(law, scaling.outputs(joined), metric, np.tile(x_law, (len(parts), 1))).points
             means = np.split(scaling.restore(moved), len(parts))
-        return [c._about(f, part) for c, f, part in zip(components, means, parts, strict=True)]
+        return [LocalPosterior(*c._about(f, part)) for c, f, part in zip(components, means, parts, strict=True)]
 
     def _restored_alone(self, x: np.ndarray, x_law: np.ndarray) -> _Restored:
         mean, cov = self._natural(x, x_law)
@@ -156,6 +152,14 @@ class TransformedComponent:
         signed = (np.sqrt(np.einsum("ntt->nt", blocks)) * self._directions(self.scaling.restore(f))).ravel()
         return cov * np.outer(signed / size, signed / size)
 
+    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> None:
+        """None: see ``joint_covariance``."""
+
+    def lengthscales(self) -> list[np.ndarray]:
+        """Of the one kernel of all tasks."""
+        kernel = self.latent.kernel
+        return [np.exp(kernel.theta[lengthscale_mask(kernel)])]
+
     def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
         """(count, n, T) joint draws, each on the law; each has the branches of its own auxiliary draw."""
         totals = self.tasks.right_sides(x_law)
@@ -174,7 +178,7 @@ class TransformedComponent:
         return self.tasks.shift + self.tasks.scale * u
 
     def _natural(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (n, L) and covariance (n, L, L) of the tasks in the user's units; kept for the points asked last."""
+        """Mean (n, L) and covariance (n, L, L) of the tasks in the user's units; kept for the last points."""
         key = x.tobytes() + x_law.tobytes()
         if key not in self._remembered:
             totals, scale = self.tasks.right_sides(x_law), self.tasks.scale

@@ -14,7 +14,7 @@ import numpy as np
 
 from sumgp.data import Data, Scaling
 from sumgp.errors import ConstraintError
-from sumgp.laws import RightSides, SumLaw, independent_rows, unit_free_rows
+from sumgp.laws import RightSides, SumLaw, TaskRows, task_rows
 from sumgp.transforms import Identity, Transform
 
 LARGEST_RELEARNT = 6  # tasks beyond which auxiliary outputs are not learnt again: their covariances would outgrow the data
@@ -108,8 +108,8 @@ def latent_tasks(law: SumLaw, data: Data, scaling: Scaling, reference: np.ndarra
     plain = [*outside, *(auxiliary if relearn else [])]
     tasks = [_scaled_task(output, transform, scaling, reference) for output, transform in terms]
     tasks += [_scaled_task(output, Identity(), scaling, reference) for output in plain]
-    F, noise, right_sides, dropped = _linear_law(law, data, coefficients, tasks)
-    return LatentTasks(tuple(tasks), len(terms), len(law.outputs), F, noise, right_sides, dropped)
+    rows = _linear_law(law, data, coefficients, tasks)
+    return LatentTasks(tuple(tasks), len(terms), len(law.outputs), rows.F, rows.noise, rows.right_sides, rows.dropped)
 
 
 def _scaled_task(output: int, transform: Transform, scaling: Scaling, reference: np.ndarray) -> Task:
@@ -125,9 +125,7 @@ def _scaled_task(output: int, transform: Transform, scaling: Scaling, reference:
     return Task(output, transform, float(np.mean(values)), spread if spread > 0 else 1.0)
 
 
-def _linear_law(
-    law: SumLaw, data: Data, coefficients: np.ndarray, tasks: Sequence[Task]
-) -> tuple[np.ndarray, np.ndarray, RightSides, tuple[str, ...]]:
+def _linear_law(law: SumLaw, data: Data, coefficients: np.ndarray, tasks: Sequence[Task]) -> TaskRows:
     """Unit-free rows over all tasks, without rows that repeat others."""
     padded = np.zeros((law.n_rows, len(tasks)))
     padded[:, : coefficients.shape[1]] = coefficients
@@ -140,7 +138,4 @@ def _linear_law(
         total=law.total,
     )
     units = Scaling(np.zeros(0), np.zeros(0), np.array([t.shift for t in tasks]), np.array([t.scale for t in tasks]))
-    F, noise, keep = independent_rows(linear, data, units)
-    unit_F, size, shift = unit_free_rows(F, units)
-    dropped = tuple(law.labels[i] for i in range(law.n_rows) if i not in keep)
-    return unit_F, noise / size, RightSides(linear, tuple(keep), shift, size), dropped
+    return task_rows(linear, data, units)

@@ -16,7 +16,7 @@ from sumgp.paper_method.engines import Engine, SiteResult
 from sumgp.paper_method.likelihoods import Likelihood, NoisySites, Terms, column
 from sumgp.priors import KernelOnPoints, MultitaskPrior
 
-REMEMBERED = 500
+REMEMBERED = 500  # results by hyperparameters: those of a search and its draws
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -66,23 +67,30 @@ def _slope(transform: Transform, f: np.ndarray) -> float:
     return float(np.sqrt(np.mean(transform.derivative(f) ** 2)))
 
 
+class Datum(Enum):
+    """What is taken as measured of each entry."""
+
+    OUTPUT = "y itself"
+    TRANSFORMED = "h(y), with the noise that y has; what has none is left out"
+    PLAIN = "h(y), with Gaussian noise of its own, as in standard regression"
+
+
 def observe(
     problem: FitProblem,
     tasks: LatentTasks,
     noise: TaskNoise,
     switches: Sequence[Switch],
     reference: np.ndarray,
-    of_transformed: bool,
-    plain: bool = False,
+    datum: Datum,
 ) -> Observations:
     """All measured entries as observations of their tasks, and the virtual measurements.
 
-    ``of_transformed`` takes h(y) as the datum (and leaves out what has none) instead of y itself. Noise is Gaussian on y,
-    so that only there (or where h(y) has Gaussian noise, as in standard regression) the square root of a likelihood is
-    that of more noise.
+    Noise is Gaussian on y, so that only there (or where h(y) has Gaussian noise) the square root of a likelihood is that of
+    more noise.
     """
     data = problem.data
-    rooted = plain or not of_transformed
+    of_transformed = datum is not Datum.OUTPUT
+    rooted = datum is not Datum.TRANSFORMED
     point, task = _measured_entries(data, tasks)
     virtual = np.repeat([False, True], [len(point), len(switches)])
     output = tasks.outputs[task]
@@ -126,7 +134,7 @@ def _measured_entries(data: Data, tasks: LatentTasks) -> tuple[np.ndarray, np.nd
 
 
 def _alike(tasks: LatentTasks, task: np.ndarray, virtual: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Positions of observations that one likelihood serves: Gaussian ones, squares, and each other task by itself."""
+    """Positions of observations that one likelihood serves: Gaussian ones, squares, and each other task on its own."""
     groups: dict[object, list[int]] = {}
     for position, (number, is_virtual) in enumerate(zip(task, virtual, strict=True)):
         transform = tasks.tasks[number].transform

@@ -14,7 +14,7 @@ from sumgp.transforms import Transform
 
 PIECES = 8  # of each segment between neighbouring inputs that is searched for switches
 PRECISE = 1e-12  # share of a piece up to which a switch is located
-MOST_ROUNDS = 60
+MOST_ROUNDS = 60  # bisections of an interval down to round-off
 
 # (n, D + E) inputs in the user's units -> means and standard deviations (n, T) of the outputs in the user's units
 Guide = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from sumgp.errors import ConstraintError, NumericalError, SumGPWarning, worded
+from sumgp.errors import ConstraintError, DataError, NumericalError, SumGPWarning, worded
 from sumgp.hyperparameters import MapEstimate, Objective, maximise
 from sumgp.laws import SumLaw, set_up_law
 from sumgp.numerics import cholesky, solve_lower
@@ -16,7 +16,7 @@ from sumgp.paper_method.component import LatentPosterior, TransformedComponent
 from sumgp.paper_method.data import LatentTasks, latent_tasks, law_terms
 from sumgp.paper_method.engines import Engine, ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
 from sumgp.paper_method.evidence import Observations, TransformedEvidence
-from sumgp.paper_method.observations import TaskNoise, noise_of_outputs, noise_of_transforms, observe, task_prior
+from sumgp.paper_method.observations import Datum, TaskNoise, noise_of_outputs, noise_of_transforms, observe, task_prior
 from sumgp.paper_method.switches import Guide, Switch, find_switches
 from sumgp.priors import MultitaskPrior
 from sumgp.strategies import (
@@ -29,6 +29,7 @@ from sumgp.strategies import (
     LawEngine,
     Linearized,
     Score,
+    SeriesPlan,
     Strategy,
     fit_candidates,
     kernel_name,
@@ -51,7 +52,7 @@ class Transformed(Strategy):
     "transformed" the values h(y), without measurements that have none. ``virtual``: use what the switches between
     branches say. ``relearn``: learn auxiliary outputs again with the law's terms; None = unless there are many.
     ``draws``: of hyperparameters, where they are averaged over. ``guide``: "unconstrained" lets a fit without the law pick
-    the branches, as the paper does; "auto" asks one that has heard of the law where its turns are within reach.
+    the branches, as the paper does; "auto" asks a fit conditioned on the law where its turns are within reach.
     """
 
     takes_long_series: ClassVar[bool] = False
@@ -63,7 +64,10 @@ class Transformed(Strategy):
     draws: int = 12
     guide: Literal["auto", "unconstrained"] = "auto"
 
-    def fit(self, problem: FitProblem) -> Fitted:
+    def series_plan(self, problem: FitProblem) -> SeriesPlan:
+        raise DataError("solver: Markov() does not work with strategy=Transformed(); use Linearized() or another solver")
+
+    def fit_rows(self, problem: FitProblem) -> Fitted:
         law = self._checked(problem)
         alone = fit_alone(problem)
         guide, on_law = choose_guide(problem, alone) if self.guide == "auto" else without_law(problem, alone)
@@ -156,13 +160,13 @@ def choose_guide(problem: FitProblem, alone: Candidates) -> tuple[Component, str
 
     Where an output is hardly measured, its mean runs back to its average and may stay on one branch all the time. If the
     law turns within reach of the posterior at many points, the posterior given the law is asked instead; and if following
-    the law from known points outwards finds a branch that fits better, one with hyperparameters that have heard of it.
+    the law from known points outwards finds a branch that fits better, one whose hyperparameters are conditioned on it.
     """
     assert problem.law is not None
     prior, theta = alone.priors[0], alone.maxima[0].theta
-    engine = LawEngine(problem, set_up_law(problem.law, problem.data, problem.scaling, law_spacing(problem, prior, theta)))
+    setup = set_up_law(problem.law, problem.data, problem.scaling, law_spacing(problem, prior, theta))
+    engine = LawEngine.calibrated(problem, setup, prior, theta)
     if not len(engine.setup.law.soft_rows):
-        engine.calibrate(engine.state(prior, theta))
         for candidate, maximum in zip(alone.priors, alone.maxima, strict=True):
             engine.look_for_branches(candidate, maximum.theta)
     if not engine.branches:
@@ -235,8 +239,8 @@ def prepare(strategy: Transformed, problem: FitProblem, law: SumLaw, guide: Comp
         switches = tuple(s for s in found if np.all(np.isfinite(tasks.right_sides(s.x[None]))))
     plain = isinstance(strategy.inference, Gaussian)
     noise = noise_of_transforms(problem, tasks, reference) if plain else noise_of_outputs(problem, tasks)
-    of_transformed = strategy.datum == "transformed" or plain
-    observations = observe(problem, tasks, noise, switches, reference, of_transformed, plain)
+    datum = Datum.PLAIN if plain else Datum.TRANSFORMED if strategy.datum == "transformed" else Datum.OUTPUT
+    observations = observe(problem, tasks, noise, switches, reference, datum)
     # The law on the task covariance needs one separable term: of a sum of terms only the first is taken.
     single = {str(candidate.kernels[0]): candidate.kernels[:1] for candidate in problem.candidates}
     priors = tuple(task_prior(problem, tasks, noise.model, kernels, observations.totals) for kernels in single.values())

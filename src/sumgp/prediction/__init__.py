@@ -3,16 +3,20 @@
 from sumgp.prediction.completion import Completion, RowPosterior, complete_rows, given_rows
 from sumgp.prediction.mixture import mixture_quantile
 from sumgp.prediction.plotting import plot_posterior
+from sumgp.prediction.point_draws import DrawnMarginals, common_numbers, point_draws
 from sumgp.prediction.posterior import Posterior
 from sumgp.prediction.tabulated import input_label
 
 __all__ = [
     "Completion",
+    "DrawnMarginals",
     "Posterior",
     "RowPosterior",
+    "common_numbers",
     "complete_rows",
     "given_rows",
     "input_label",
     "mixture_quantile",
     "plot_posterior",
+    "point_draws",
 ]

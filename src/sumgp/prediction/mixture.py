@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
 from sumgp.numerics import standard_normal
 from sumgp.prediction.point_draws import likelier_mean
-from sumgp.strategies import (
-    Fitted,
-    GivesJointGaussian,
-    JointSum,
-    LocalPosterior,
-    MovedOntoLaw,
-    PosteriorComponent,
-    Unprojected,
-    joined,
-    local_posteriors,
-)
+from sumgp.strategies import Fitted, JointSum, Marginals, Unprojected, joined
 
 
 def mixture_covariance(fitted: Fitted, inputs: np.ndarray, x: np.ndarray, centre: np.ndarray) -> np.ndarray:
@@ -31,8 +21,9 @@ def mixture_covariance(fitted: Fitted, inputs: np.ndarray, x: np.ndarray, centre
     joint, total = JointSum(n, T), np.zeros((n * T, n * T))
     offsets = []
     for weight, component in zip(fitted.weights, fitted.components, strict=True):
-        if isinstance(component, GivesJointGaussian):
-            part = component.joint_gaussian(inputs, x).outputs(T)
+        whole = component.joint_gaussian(inputs, x)
+        if whole is not None:
+            part = whole.outputs(T)
             joint.add(part, weight)
             mean = part.mean
         else:
@@ -143,29 +134,13 @@ def mixture_quantile(means: np.ndarray, sds: np.ndarray, weights: np.ndarray, pr
     return value.reshape(means.shape[1:])
 
 
-STEPS = 60
-MOST_WIDENED = 45
+STEPS = 60  # of a root finder whose bracket halves at least every third
+MOST_WIDENED = 45  # doublings of a bracket that starts four spreads wide
 SKEWED_PRECISION = 1e-10  # of a quantile, in probability
 NARROW = 1e-8  # bracket around a jump of the distribution function, in spreads
 FEW = 0.6  # share of points that are left, at which the others are set aside
 POINTS_AT_ONCE = 20_000  # values in one call, which bounds memory
 NODES = 12  # of the average over the noise of a new measurement
-
-
-class Marginals(Protocol):
-    """What a component offers whose marginals are not Gaussian; values are (..., n, T), unit-free."""
-
-    def cdf(self, values: np.ndarray) -> np.ndarray:
-        """Probabilities of outputs below ``values``."""
-
-    def density(self, values: np.ndarray) -> np.ndarray:
-        """Densities at ``values``."""
-
-    def at(self, rows: np.ndarray) -> Marginals:
-        """Some of the points."""
-
-    def followed_by(self, others: Sequence[Any]) -> Marginals:
-        """The points of this one and then those of the others, as points of one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,28 +248,17 @@ class PointMarginals:
     bent_parts: list[Unprojected]  # of each component, at these points
 
 
-def local_parts(components: tuple[PosteriorComponent, ...], inputs: np.ndarray, x: np.ndarray) -> list[LocalPosterior]:
-    """Local posteriors of all components."""
-    known = [c for c in components if isinstance(c, MovedOntoLaw)]
-    if len(known) == len(components):
-        return local_posteriors(known, inputs, x)
-    first: Any = components[0]
-    if hasattr(first, "marginals_of_all"):
-        return [LocalPosterior(*found) for found in first.marginals_of_all(components, inputs, x)]
-    return [LocalPosterior(*c.marginals(inputs, x)) for c in components]
-
-
 def point_marginals(fitted: Fitted, n_outputs: int, inputs: np.ndarray, x: np.ndarray) -> PointMarginals:
     """Marginals at x (n, ...) in the user's units, ``inputs`` as the kernels see them."""
     weights, T = fitted.weights, n_outputs
-    parts = local_parts(fitted.components, inputs, x)
+    parts = fitted.components[0].local_posteriors(fitted.components, inputs, x)
     mean = np.stack([p.mean for p in parts])
     variance = np.stack([np.einsum("ncc->nc", p.covariance)[:, :T] for p in parts])
     bends_law = fitted.law is not None and not fitted.law.is_linear
     centre = likelier_mean(mean, variance, weights) if bends_law else np.einsum("k,knc->nc", weights, mean)
     if fitted.law is not None:
         # Constants are one value for all points: the mixture's own mean of them.
-        unknown = slice(T, T + len(fitted.law.law.unknowns))
+        unknown = fitted.law.constants
         centre[:, unknown] = np.einsum("k,knc->nc", weights, mean[:, :, unknown])
     offset = mean - centre
     covariance = np.einsum("k,kncd->ncd", weights, np.stack([p.covariance for p in parts]))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-BLOCK = 256  # points per block: bounds memory whatever the number of asked points
+BLOCK = 256  # points per block: bounds memory whatever the number of prediction points
 LARGEST_JOINT = 6000  # points times outputs of a joint covariance (0.3 GB)
 DRAWN_AT_ONCE = 2048  # points whose draws are kept at a time
 SHOWN_POINTS = 5  # points of the table in a notebook
@@ -44,7 +44,7 @@ SHOWN_POINTS = 5  # points of the table in a notebook
 
 @dataclass(frozen=True, repr=False)
 class Posterior:
-    """Outputs at asked points given the data (and the law).
+    """Outputs at prediction points given the data (and the law).
 
     ``mean``, ``std`` (n, T), ``interval(level)`` and ``sample`` are in the user's units. ``noisy`` posteriors describe a
     new measurement instead of the true value (see ``observed``).
@@ -107,14 +107,12 @@ class Posterior:
     def _skewed(self) -> SkewedMixture | None:
         """Marginals of transformed outputs, which are not Gaussian; None where all components are Gaussian."""
         components = self.fitted.components
-        if not hasattr(components[0], "distribution"):
-            return None
         noise = np.stack([np.sqrt(c.noise) if self.noisy else np.zeros(self._n_outputs) for c in components])
         if self.truth is not None and self.truth._skewed is not None:
             return replace(self.truth._skewed, noise=noise)
         inputs = self.scaling.inputs(self.x)
-        parts = [c.distribution(inputs, self.x) for c in components]  # type: ignore[attr-defined]
-        return SkewedMixture(parts, self.fitted.weights, noise)
+        parts = [part for c in components if (part := c.distribution(inputs, self.x)) is not None]
+        return SkewedMixture(parts, self.fitted.weights, noise) if parts else None
 
     @cached_property
     def _centre(self) -> np.ndarray:
@@ -124,10 +122,9 @@ class Posterior:
         law, centre = self.fitted.law, self._marginals.centre
         if law is None or len(self.fitted.weights) == 1:
             return centre
-        T, U = self._n_outputs, len(law.law.unknowns)
         metric = self._marginals.covariance.copy()
-        metric[:, T : T + U, :] = 0.0
-        metric[:, :, T : T + U] = 0.0
+        metric[:, law.constants, :] = 0.0
+        metric[:, :, law.constants] = 0.0
         return project(law, centre, metric, self.x).points
 
     @property
@@ -254,13 +251,13 @@ class Posterior:
 
     def _residual_of(self, outputs: np.ndarray, columns: np.ndarray) -> np.ndarray:
         assert self.law is not None
-        U, T = len(self.law.unknowns), self._n_outputs
         f = outputs
-        if U:
+        if self.law.unknowns:
             law = self.fitted.law
             if law is None:
                 return np.zeros((len(self.x), 0))
-            f = np.concatenate([outputs, law.shift[T : T + U] + law.scale[T : T + U] * columns[:, T : T + U]], axis=1)
+            own = law.constants
+            f = np.concatenate([outputs, law.shift[own] + law.scale[own] * columns[:, own]], axis=1)
         with np.errstate(all="ignore"):
             return np.where(self.law.active(self.x), self.law.residual(f, self.x), 0.0)
 

@@ -87,7 +87,7 @@ def balanced(balance: Balance, y: np.ndarray, covariance: np.ndarray, noise: np.
     linear = bool(getattr(balance.law, "is_linear", False))
     now, there = y, start
     for _ in range(1 if linear else STEPS):
-        moved, left = _update(balance, there, y, now, covariance, noise, believed)
+        moved, left = _update(balance, there, _Given(y, covariance, noise, believed), now)
         step = moved - now
         length = np.max(np.abs(step), axis=1)
         if linear or np.all(length < NEAR):
@@ -115,16 +115,18 @@ def _believed(balance: Balance, slopes: Slopes, noise: np.ndarray) -> np.ndarray
     return np.where(np.isfinite(seen.sd), seen.closed | smaller, False)
 
 
-def _update(
-    balance: Balance,
-    slopes: Slopes,
-    y: np.ndarray,
-    around: np.ndarray,
-    Q: np.ndarray,
-    noise: np.ndarray,
-    believed: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
+class _Given(NamedTuple):
+    """Cells (n, T), covariances (n, T, T) and noise variances (n, T) before the law, and which rows (R,) of it count."""
+
+    y: np.ndarray
+    Q: np.ndarray
+    noise: np.ndarray
+    believed: np.ndarray
+
+
+def _update(balance: Balance, slopes: Slopes, given: _Given, around: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Cells and covariances with the imbalance, linearised ``around`` some cells, as it was seen in the data."""
+    y, Q, noise, believed = given
     seen, J = balance.seen, slopes.J * believed[:, None]
     R = J.shape[1]
     c = slopes.g * believed + np.einsum("nrt,nt->nr", J, y - around)

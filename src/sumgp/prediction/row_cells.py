@@ -14,7 +14,6 @@ from scipy.special import logsumexp
 
 from sumgp.data import Data
 from sumgp.laws import project
-from sumgp.prediction.mixture import local_parts
 from sumgp.strategies import Fitted
 
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -74,7 +73,7 @@ def given_cells(fitted: Fitted, rows: Rows) -> RowGaussians:
     T, measured = rows.y.shape[1], ~np.isnan(rows.y)
     new = measured & ~rows.used
     noises = np.stack([c.noise for c in fitted.components])
-    local = local_parts(fitted.components, rows.inputs, rows.x)
+    local = fitted.components[0].local_posteriors(fitted.components, rows.inputs, rows.x)
     parts = [_with_cells(p.mean, p.covariance, noise, rows.y, new) for p, noise in zip(local, noises, strict=True)]
     log_weights = np.log(fitted.weights)[:, None] + np.stack([p.log_density for p in parts])
     weights = np.exp(log_weights - logsumexp(log_weights, axis=0))

@@ -10,6 +10,7 @@ from sumgp.priors.candidates import (
     nullspace_basis,
     nullspace_task,
     reordered,
+    rougher_candidates,
     shown_period,
 )
 from sumgp.priors.kernels import HyperPrior, KernelOnPoints, hyper_priors, leaves, lengthscale_mask, local_lengthscales
@@ -53,5 +54,6 @@ __all__ = [
     "read_noise",
     "read_weights",
     "reordered",
+    "rougher_candidates",
     "shown_period",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Kernel, RationalQuadratic
+from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Kernel, Matern, RationalQuadratic
 
 from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.priors.kernels import prepare_kernel
@@ -118,6 +118,11 @@ def default_candidates(
     if period is not None:
         own.append(Candidate(tuple(repeating if shown else smooth for shown in period.shown_by), own=True))
     return Candidate((smooth,)), *own
+
+
+def rougher_candidates(half_range: np.ndarray) -> tuple[Candidate, ...]:
+    """Curves with two derivatives only, for one input, shared by all outputs."""
+    return (Candidate((prepare_kernel(Matern(nu=2.5), half_range),)),) if len(half_range) == 1 else ()
 
 
 def quasi_periodic(smooth: Kernel, period: float) -> Kernel:

@@ -26,7 +26,7 @@ from sklearn.gaussian_process.kernels import (
 
 from sumgp.errors import DataError, worded
 
-SKLEARN_DEFAULT_BOUNDS = (1e-5, 1e5)
+SKLEARN_DEFAULT_BOUNDS = (1e-5, 1e5)  # of every hyperparameter there: a user who has these has chosen none
 
 
 HEAVY = 1.5  # widths below half the range from which on a lengthscale's density falls by a power, not like a normal

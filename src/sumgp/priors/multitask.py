@@ -22,7 +22,7 @@ from sumgp.priors.kernels import HyperPrior, lengthscale_mask, with_theta
 from sumgp.priors.tasks import TaskCovariance
 
 CENTRE = 0.05  # prior median of noise sd / sd of an output
-LOG_SD = 2.0
+LOG_SD = 2.0  # prior sd of log noise: a factor of seven either way
 SMALLEST = 1e-6  # of an output's sd; a noise of exactly zero makes covariances singular
 # Outputs are mostly measured about equally well beside their own variation. With few rows the data say little about each
 # noise; a law then believes the output whose noise happens to look smallest. Scale of the logs around their mean, and

@@ -15,8 +15,8 @@ from sumgp.numerics import SymmetricExponential, symmetric_exponential
 FLOOR = 1e-4  # of an output's variance: keeps Sigma_t regular, without which a law can hurt
 LIKE_STEPS = 20  # towards the parameters of a given covariance; each halves the error or better
 LEAST_OWN = 0.05  # share of an output's variance that is its own, where parameters are to begin with
-AMPLITUDE_SD = 4.0
-CORRELATION_SD = 1.5
+AMPLITUDE_SD = 4.0  # prior sd of log amplitudes: wide, since the data tell them
+CORRELATION_SD = 1.5  # prior sd of the parameters of correlations: wide, but not up to outputs that are copies
 
 
 class ReorderedTask(NamedTuple):

@@ -6,25 +6,3 @@ from sumgp.report.picture import Picture, templates, version
 from sumgp.report.style import as_svg
 from sumgp.report.theme import DARK, LIGHT, Theme
 from sumgp.report.wording import advice
-
-__all__ = [
-    "DARK",
-    "DRAWING",
-    "LIGHT",
-    "PLOTTING",
-    "FitStudy",
-    "Picture",
-    "PlainTable",
-    "Theme",
-    "advice",
-    "as_numbers",
-    "as_svg",
-    "caught",
-    "data_facts",
-    "render_fit",
-    "render_fit_body",
-    "score_tables",
-    "study",
-    "templates",
-    "version",
-]

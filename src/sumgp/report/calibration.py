@@ -1,4 +1,4 @@
-"""Whether intervals hold what they state, judged by measurements that were left out: counts, plain words, a figure."""
+"""Whether intervals are calibrated, judged by measurements that were left out: counts, plain words, a figure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sumgp.report.drawing import Band, Curve, Panel, Points
 from sumgp.report.scores import LeftOut
 from sumgp.report.theme import Theme
 
-LEVELS = (0.5, 0.8, 0.95)
-CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-USUAL = 0.95  # probability of the range of counts that is called usual
+LEVELS = (0.5, 0.8, 0.95)  # nominal coverages in the table
+CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # nominal coverages in the figure
+EXPECTED = 0.95  # probability of the range of counts that is called expected
 CLEAR = 0.99  # the same for the range beyond which something is said
 FEW = 40  # measurements below which a count says little
 
@@ -33,8 +33,8 @@ class Count:
         """inside / total."""
         return self.inside / self.total
 
-    def usual(self, probability: float = USUAL) -> tuple[int, int]:
-        """Smallest and largest count to be expected of right intervals: quantiles of a binomial(total, level)."""
+    def expected(self, probability: float = EXPECTED) -> tuple[int, int]:
+        """Smallest and largest count expected of calibrated intervals: quantiles of a binomial(total, level)."""
         tail = 0.5 * (1.0 - probability)
         low, high = binom.ppf([tail, 1.0 - tail], self.total, self.level)
         return int(low), int(high)
@@ -61,27 +61,27 @@ def sentence(count: Count) -> str:
 
 def remark(total: int) -> str:
     """What a count of ``total`` measurements can tell, for readers of a table."""
-    low, high = Count(0.95, 0, total).usual()
+    low, high = Count(0.95, 0, total).expected()
     few = " These are few: the counts can show only large faults." if total < FEW else ""
     return (
-        "Each measurement is predicted from all other rows, with the hyperparameters of the whole fit; right intervals "
+        "Each measurement is predicted from all other rows, with the hyperparameters of the whole fit; calibrated intervals "
         f"would hold {low} to {high} of {total} at 95 %, in 19 of 20 cases.{few}"
     )
 
 
 def left_out_panel(left_out: LeftOut, theme: Theme) -> Panel:
-    """Observed against stated share, the diagonal, and the band of usual shares around it."""
+    """Observed against nominal coverage, the diagonal, and the band expected of calibrated intervals."""
     found = counts(left_out, CURVE)
-    stated = np.array([c.level for c in found])
-    ranges = np.array([c.usual() for c in found]) / found[0].total
+    nominal = np.array([c.level for c in found])
+    ranges = np.array([c.expected() for c in found]) / found[0].total
     first = theme.cycle[0]
     ends = np.array([0.0, 1.0])
-    level = np.concatenate([[0.0], stated, [1.0]])
+    level = np.concatenate([[0.0], nominal, [1.0]])
     lower, upper = (np.concatenate([[0.0], ranges[:, side], [1.0]]) for side in (0, 1))
     marks = (
-        Band(level, lower, upper, theme.faint, "usual for right intervals"),
-        Curve(ends, ends, theme.faint, "as stated", 1.0, "dash"),
-        Curve(stated, np.array([c.share for c in found]), first, "", 1.3),
-        Points(stated, np.array([c.share for c in found]), first, "left-out measurements", 6.0),
+        Band(level, lower, upper, theme.faint, "expected range if calibrated"),
+        Curve(ends, ends, theme.faint, "nominal", 1.0, "dash"),
+        Curve(nominal, np.array([c.share for c in found]), first, "", 1.3),
+        Points(nominal, np.array([c.share for c in found]), first, "left-out measurements", 6.0),
     )
-    return Panel(marks, "share inside")
+    return Panel(marks, "observed coverage")

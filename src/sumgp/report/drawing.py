@@ -20,10 +20,10 @@ WIDTH, NARROW = 620.0, 360.0  # points, for a page and for a phone: text keeps i
 LEFT, RIGHT, BOTTOM, BETWEEN, TITLE = 58.0, 12.0, 38.0, 16.0, 20.0  # points around panels
 LEGEND_COLUMN, LEGEND_LINE = 165.0, 14.0  # points an entry of the legend takes
 MOST_POINTS = 4000  # of one line; more are drawn as the extremes of short pieces, which looks the same
-MANY = 400  # points above which they are one small image, which takes less room than each by itself
-LONGEST_LABEL = 26
+MANY = 400  # points above which they are one small image, which takes less room than each on its own
+LONGEST_LABEL = 26  # characters beside an axis
 BAND = 0.25  # opacity
-POINTS_PER_INCH = 72.0
+POINTS_PER_INCH = 72.0  # of print
 LARGEST = 1e290  # the plotting library cannot draw values beyond
 
 

@@ -16,17 +16,17 @@ from sumgp.report.interactive import interactive
 from sumgp.report.picture import Picture
 from sumgp.report.theme import DARK, LIGHT, Theme
 
-MOST_PANELS = 12
+MOST_PANELS = 12  # of one figure: more outputs than that are left to the tables
 OUTPUT_HEIGHT, LAW_HEIGHT, MAP_HEIGHT, CALIBRATION_HEIGHT = 140.0, 165.0, 150.0, 240.0  # points
-STATED = "stated share"
+NOMINAL = "nominal coverage"
 SMALLEST = 1e-17  # drawn in place of an exact zero on the logarithmic axis
 LAW = (
     "Size of left minus right side, logarithmic: measured rows, the fit without the law, and this fit. Exact zeros are "
     f"drawn at {SMALLEST:.0e}."
 )
 CALIBRATION = (
-    "Do intervals hold what they state? Share of left-out measurements inside their interval, for intervals that state "
-    "10 to 99 %; on the dashed line both are equal."
+    "Are the intervals calibrated? Observed coverage of left-out measurements against the nominal coverage, from 10 to "
+    "99 %; on the dashed line both are equal."
 )
 
 
@@ -43,8 +43,8 @@ def fit_pictures(found: FitStudy) -> list[Picture]:
         pictures.append(_picture("law", LAW, [law_panel(found, LIGHT)], over, LAW_HEIGHT))
     if counts(found.left_out):
         panels = [left_out_panel(found.left_out, LIGHT)]
-        light = figure(panels, STATED, LIGHT, CALIBRATION_HEIGHT, width=NARROW)
-        script = interactive("calibration", panels, STATED)
+        light = figure(panels, NOMINAL, LIGHT, CALIBRATION_HEIGHT, width=NARROW)
+        script = interactive("calibration", panels, NOMINAL)
         pictures.append(Picture("calibration", "fit", CALIBRATION, light, in_dark(light), interactive=script))
     return pictures
 

@@ -9,7 +9,7 @@ from sumgp.report.drawing import Map, Panel, Points
 from sumgp.report.fit_study import FitStudy
 from sumgp.report.theme import Theme
 
-MAP_COLUMNS = 3
+MAP_COLUMNS = 3  # maps side by side: those of one output in a row
 MOST_MAPPED = 4  # outputs
 MAPS = (
     "Each output as a map over both inputs: with the law, without it in the same colours, and the standard deviation of the "

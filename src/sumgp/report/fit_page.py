@@ -130,7 +130,7 @@ def data_facts(found: FitStudy) -> list[tuple[str, str]]:
     lengths = ", ".join(f"{number(s)} along {n}" for s, n in zip(sizes, data.input_names, strict=True) if np.isfinite(s))
     return [
         ("data", f"{len(data.x)} rows, inputs {', '.join(data.input_names)}, outputs {', '.join(data.output_names)}"),
-        ("points asked", str(len(found.posterior.x))),
+        ("prediction points", str(len(found.posterior.x))),
         ("strategy", report.strategy),
         ("kernel", report.kernel + (f"; lengthscale {lengths}" if lengths else "")),
         ("hyperparameters", report.uncertainty),

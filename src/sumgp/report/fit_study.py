@@ -17,12 +17,12 @@ from sumgp.report.calibration import counts
 from sumgp.report.scores import LeftOut, Violation, law_violation, leave_one_out, lengthscales, noise_sds
 from sumgp.solvers import Markov
 
-LEVEL = 0.95
+LEVEL = 0.95  # nominal coverage of the bands shown
 
 
 @dataclass(frozen=True)
 class FitStudy:
-    """A fitted model at the asked points, beside the same data fitted without the law.
+    """A fitted model at the prediction points, beside the same data fitted without the law.
 
     ``plain`` is None where there is no law, or where the fit without it failed (``plain_trouble`` says why).
     """

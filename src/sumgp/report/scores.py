@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from sumgp.estimator import ConstrainedGP
-from sumgp.laws import SumLaw, independent_rows, typical_rows, unit_free_rows
+from sumgp.laws import SumLaw, task_rows, typical_rows
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
-from sumgp.priors import lengthscale_mask, read_noise
+from sumgp.priors import read_noise
 from sumgp.strategies import PosteriorComponent, RowNoise, TrainingRows, component_left_out, mixed
 
 INTERVAL_95 = 1.959963984540054  # half width in standard deviations
@@ -77,12 +76,12 @@ def _row_noise(model: ConstrainedGP, component: PosteriorComponent) -> RowNoise:
     old = details.get("closed_data", False) and details.get("law") == "on the task covariance"
     if details.get("noise_within_law", old):
         assert isinstance(model.law_, SumLaw)
-        F = unit_free_rows(independent_rows(model.law_, data, scaling)[0], scaling)[0]
+        F = task_rows(model.law_, data, scaling).F
     return RowNoise(np.broadcast_to(component.noise, data.y.shape), F)
 
 
 def law_violation(model: ConstrainedGP, posterior: Posterior, plain: Posterior | None) -> Violation:
-    """Mean |left minus right side| of each law: at complete raw rows, and at the asked points for the fits."""
+    """Mean |left minus right side| of each law: at complete raw rows, and at the prediction points for the fits."""
     law = model.law_
     assert law is not None
     data = model.data_
@@ -124,7 +123,7 @@ def lengthscales(model: ConstrainedGP) -> np.ndarray:
     logs, weights = [], []
     for weight, component in zip(model.fitted_.weights, model.fitted_.components, strict=True):
         shortest = np.full(len(x_scale), np.inf)
-        for values in _kernel_lengths(component):
+        for values in component.lengthscales():
             if len(values) in (1, len(x_scale)):
                 shortest = np.minimum(shortest, values)
         if np.all(np.isfinite(shortest)):
@@ -133,14 +132,3 @@ def lengthscales(model: ConstrainedGP) -> np.ndarray:
     if not logs:
         return np.full(len(x_scale), np.nan)
     return np.exp(np.average(logs, axis=0, weights=weights)) * x_scale
-
-
-def _kernel_lengths(component: Any) -> list[np.ndarray]:
-    """Lengthscales of each kernel of a component: in weight space, as a time series, or of transformed outputs."""
-    if hasattr(component, "latent"):
-        kernels = [component.latent.kernel]
-    elif hasattr(component.posterior, "features"):
-        kernels = [term.kernel for term in component.posterior.features.terms if term.kernel is not None]
-    else:
-        return [np.array([term.lengthscale]) for term in component.posterior.prior.terms]
-    return [np.exp(kernel.theta[lengthscale_mask(kernel)]) for kernel in kernels]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sumgp.errors import Status
 from sumgp.report.calibration import CLEAR, FEW, counts, sentence
 from sumgp.report.fit_study import FitStudy
 from sumgp.report.scores import lengthscales, noise_sds
@@ -68,7 +69,7 @@ def _warned(found: FitStudy) -> Iterator[Advice]:
 
 def _status(found: FitStudy) -> Iterator[Advice]:
     report = found.model.fit_report_
-    if report.status != "converged":
+    if report.status != Status.CONVERGED:
         yield Advice(
             False,
             f"The fit ended with the status: {report.status}.",
@@ -138,24 +139,24 @@ def _prior(found: FitStudy) -> Iterator[Advice]:
 
 
 def _calibration(found: FitStudy) -> Iterator[Advice]:
-    """Counts of left-out measurements against those that right intervals would usually show."""
+    """Counts of left-out measurements against those expected of calibrated intervals."""
     found_counts = counts(found.left_out)
     if not found_counts:
         return
     widest = found_counts[-1]
     few = f" With {widest.total} measurements that shows only large faults." if widest.total < FEW else ""
-    low = [c for c in found_counts if c.inside < c.usual(CLEAR)[0]]
+    low = [c for c in found_counts if c.inside < c.expected(CLEAR)[0]]
     if low:
         yield Advice(
             False,
-            f"{sentence(low[-1])}, fewer than the {low[-1].usual(CLEAR)[0]} that right intervals would hold: these "
+            f"{sentence(low[-1])}, fewer than the {low[-1].expected(CLEAR)[0]} expected if calibrated: these "
             "intervals are too narrow.",
             "Average over hyperparameters (leave out --plug-in), look for outliers, or try another kernel.",
         )
-    elif found_counts[0].inside > found_counts[0].usual(CLEAR)[1]:
+    elif found_counts[0].inside > found_counts[0].expected(CLEAR)[1]:
         yield Advice(True, f"{sentence(found_counts[0])}: the intervals are wider than they need be.{few}")
     else:
-        yield Advice(True, f"{sentence(widest)}, as right intervals would have it.{few}")
+        yield Advice(True, f"{sentence(widest)}, as expected if calibrated.{few}")
 
 
 def _intervals(found: FitStudy) -> Iterator[Advice]:
@@ -181,6 +182,6 @@ def _beyond(found: FitStudy) -> Iterator[Advice]:
     if outside.any():
         yield Advice(
             True,
-            f"{outside.mean():.0%} of the asked points lie beyond the data: there the answer returns to the mean within a "
-            "lengthscale or two, and the law still holds.",
+            f"{outside.mean():.0%} of the prediction points lie beyond the data: there the answer returns to the mean in "
+            "a lengthscale or two, and the law still holds.",
         )

@@ -2,33 +2,33 @@
 
 from sumgp.solvers.closed import ClosedEvidence, ClosedRows, closed_rows
 from sumgp.solvers.dense import (
+    Automatic,
     Dense,
     DenseEvidence,
+    Evidence,
     Kronecker,
     KroneckerEvidence,
-    Markov,
-    check_solver_memory,
-    choose_evidence,
-    choose_series_evidence,
+    Solver,
     fits_kronecker,
 )
 from sumgp.solvers.joint import JointEvidence
+from sumgp.solvers.markov import Markov
 from sumgp.solvers.weights import WeightPosterior, build_features, condition_on_data
 
 __all__ = [
+    "Automatic",
     "ClosedEvidence",
     "ClosedRows",
     "Dense",
     "DenseEvidence",
+    "Evidence",
     "JointEvidence",
     "Kronecker",
     "KroneckerEvidence",
     "Markov",
+    "Solver",
     "WeightPosterior",
     "build_features",
-    "check_solver_memory",
-    "choose_evidence",
-    "choose_series_evidence",
     "closed_rows",
     "condition_on_data",
     "fits_kronecker",

@@ -7,16 +7,14 @@ that of independent noise, and the evidence differs by a term that holds V alone
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from sumgp.priors import MultitaskPrior
+from sumgp.solvers.dense import Evidence
 
 LOG_2PI = float(np.log(2.0 * np.pi))
-
-Evidence = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
 class ClosedRows(NamedTuple):
@@ -69,3 +67,7 @@ class ClosedEvidence:
         gradient = gradient.copy()
         gradient[place] += noise.pull_back(theta[place], by_variance)
         return value, gradient
+
+    def value(self, theta: np.ndarray) -> float:
+        """The value alone."""
+        return self(theta)[0]

@@ -1,29 +1,22 @@
-"""Exact log evidence: dense, in Kronecker form, and which of them serves.
+"""Solvers: the evidence of the data by one dense Cholesky factor, in Kronecker form, or by whichever serves better.
 
-Evidence of the multitask GP and its closed-form gradient by one dense Cholesky factor.
-Entries are ordered output by output (Sigma (x) K), so that the covariance consists of N x N blocks Sigma_tu K.
-
-Evidence and gradient through two small eigendecompositions: O(N^3 + T^3), and O(N^2 T) more for each missing entry.
-With Sigma (x) K + diag(d) (x) I and whitened outputs d^-1/2 Sigma d^-1/2 = U L U^T, K = V M V^T, the covariance of
-complete data is diagonal in U (x) V. Only traces of its inverse are needed, so no eigenvector is ever differentiated.
-Free constants of the outputs (mean shape "identity") are T further columns: by Woodbury C^-1 = C0^-1 - Z Z^T, and the
-gradient (a a^T + Z Z^T - C0^-1) / 2 just has more vectors in it. Missing entries u are vectors of the same kind: with
-P = C^-1 and P_uu = L L^T, the inverse for the measured entries alone is P - Z Z^T with Z = P_:u L^-T, whatever value
-the missing ones are given, and the determinant gains det P_uu.
+The dense one in closed form with its gradient: entries are ordered output by output (Sigma (x) K), so that the covariance
+consists of N x N blocks Sigma_tu K.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from sumgp.errors import DataError
-from sumgp.numerics import check_memory, cholesky, cholesky_inverse, solve_cholesky, solve_lower
+from sumgp.numerics import check_memory, cholesky, cholesky_inverse, solve_cholesky
 from sumgp.priors import KernelOnPoints, MultitaskPrior, SchurConditioning, nullspace_basis
-from sumgp.solvers.markov import LawRows, MarkovObjectiveEvidence
+from sumgp.solvers.kronecker import LOG_2PI, KroneckerEvidence, fits_kronecker, has_kronecker_form
 
-LOG_2PI = float(np.log(2.0 * np.pi))
 LARGE_BLOCKS = 64  # points
 
 
@@ -173,163 +166,76 @@ def _rank(matrix: np.ndarray) -> int:
     return int(np.linalg.matrix_rank(matrix)) if matrix.size else 0
 
 
-MOST_MISSING = 0.2  # share of the entries up to which the Kronecker form is measured to be faster than one dense factor
+KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions
+KRONECKER_ENTRIES = 100  # of the data: with fewer there is no time to be saved
 
 
-def has_kronecker_form(prior: MultitaskPrior) -> bool:
-    """True if the covariance of complete data has the Kronecker form: one term, one noise variance per output."""
-    rows_alike = prior.noise.known is None and prior.noise.row_factor is None
-    return len(prior.kernels) == 1 and rows_alike and not prior.noise.closed
-
-
-def fits_kronecker(prior: MultitaskPrior, y: np.ndarray) -> bool:
-    """True if the Kronecker form is exact and few enough entries are missing for it to be the faster one."""
-    return has_kronecker_form(prior) and float(np.isnan(y).mean()) <= MOST_MISSING
-
-
-class KroneckerEvidence:
-    """log p(y | theta) for y (N, T) with NaN = missing, given the law where the prior has one."""
-
-    def __init__(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
-        self.prior = prior
-        self.kernel = KernelOnPoints(prior.kernels[0], x)
-        self.y = y
-        self.missing = np.nonzero(np.isnan(y))
+class Evidence(Protocol):
+    """Log evidence log p(y | theta) of the data."""
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """log p(y | theta) and its gradient with respect to theta."""
-        prior = self.prior
-        ks, ts = prior.slices[0]
-        K, dK = self.kernel.matrix_and_gradient(theta[ks])
-        if prior.mean_shape == "task":
-            K = K + prior.mean_variance
-        Sigma = prior.Sigmas(theta)[0]
-        conditioning = prior.conditioned(Sigma)
-        residual = self.y
-        if conditioning is not None:
-            Sigma = conditioning.covariance
-            residual = residual - prior.law.totals @ conditioning.D  # type: ignore[union-attr]
-        residual = np.where(np.isnan(residual), 0.0, residual)
-        d = prior.noise.variances(theta[prior.noise_slice])
-        root = np.sqrt(d)
-        lam, U = np.linalg.eigh(Sigma / np.outer(root, root))
-        mu, V = np.linalg.eigh(K)
-        lam, mu = np.maximum(lam, 0.0), np.maximum(mu, 0.0)
-        inverse = 1.0 / (1.0 + mu[:, None] * lam)  # (N, T)
-        Ud = U / root[:, None]
-        rotated = V.T @ residual @ Ud
-        vectors = [V @ (rotated * inverse) @ Ud.T]  # C0^-1 residual, (N, T)
-        value = -0.5 * float(np.sum(rotated**2 * inverse)) + 0.5 * float(np.sum(np.log(inverse)))
-        value += -0.5 * len(K) * float(np.sum(np.log(d))) - 0.5 * residual.size * LOG_2PI
-        if prior.mean_shape == "identity":
-            value += self._free_constants(vectors, V, inverse, Ud)
-        if len(self.missing[0]):
-            value += self._gaps(vectors, V, inverse, Ud)
-        stacked = np.stack(vectors)  # (1 + T if constants are free + missing entries, N, T)
-        G_K = 0.5 * (np.tensordot(stacked @ Sigma, stacked, axes=([0, 2], [0, 2])) - (V * (inverse @ lam)) @ V.T)
-        G_S = 0.5 * (
-            np.tensordot(stacked, np.tensordot(K, stacked, axes=(1, 1)), axes=([0, 1], [1, 0]))
-            - (Ud * (mu @ inverse)) @ Ud.T
-        )
-        if conditioning is not None:
-            G_S = conditioning.pull_back(G_S, prior.law.totals.T @ vectors[0])  # type: ignore[union-attr]
-        G_d = 0.5 * (np.sum(stacked**2, axis=(0, 1)) - (Ud**2) @ inverse.sum(axis=0))
-        gradient = np.empty(prior.n_parameters)
-        gradient[ks] = np.tensordot(dK, G_K, axes=([1, 2], [0, 1]))
-        gradient[ts] = prior.tasks[0].pull_back(theta[ts], G_S)
-        gradient[prior.noise_slice] = prior.noise.pull_back(theta[prior.noise_slice], G_d)
-        return value, gradient
+        """Value and gradient; NumericalError where a factor fails."""
 
-    def _free_constants(self, vectors: list[np.ndarray], V: np.ndarray, inverse: np.ndarray, Ud: np.ndarray) -> float:
-        """Add a free constant per output: C0^-1 r becomes C^-1 r, the columns of Z are appended; the change in value."""
-        T = self.y.shape[1]
-        ones = V.sum(axis=0)  # V^T 1
-        # C0^-1 (1 (x) e_t) for each output t, as (N, T) matrices.
-        columns = (((V * ones) @ inverse)[None] * Ud[:, None, :]) @ Ud.T
-        middle = np.eye(T) / self.prior.mean_variance + columns.sum(axis=1)
-        factor = cholesky(0.5 * (middle + middle.T), "constants")
-        Z = solve_lower(factor, columns.reshape(T, -1)).reshape(columns.shape)
-        projection = solve_lower(factor, vectors[0].sum(axis=0))  # L^-1 H^T C0^-1 r
-        vectors[0] = vectors[0] - np.tensordot(projection, Z, axes=1)
-        vectors.extend(Z)
-        log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(factor)))) + T * float(np.log(self.prior.mean_variance))
-        return 0.5 * float(projection @ projection) - 0.5 * log_determinant
-
-    def _gaps(self, vectors: list[np.ndarray], V: np.ndarray, inverse: np.ndarray, Ud: np.ndarray) -> float:
-        """Take the missing entries out: C^-1 r becomes that of the measured ones, Z is appended; the change in value."""
-        rows, outputs = self.missing
-        N, T = self.y.shape
-        m = len(rows)
-        # C0^-1 e_u for each missing entry u, as (N, T) matrices.
-        weights = V[rows].T[:, :, None] * inverse[:, None, :] * Ud[outputs]
-        columns = (V @ weights.reshape(N, m * T)).reshape(N, m, T).transpose(1, 0, 2) @ Ud.T
-        if len(vectors) > 1:
-            free = np.stack(vectors[1:])
-            columns = columns - np.tensordot(free[:, rows, outputs], free, axes=(0, 0))
-        middle = columns[:, rows, outputs]
-        factor = cholesky(0.5 * (middle + middle.T), "missing entries")
-        Z = solve_lower(factor, columns.reshape(m, -1)).reshape(columns.shape)
-        projection = solve_lower(factor, vectors[0][rows, outputs])
-        vectors[0] = vectors[0] - np.tensordot(projection, Z, axes=1)
-        vectors.extend(Z)
-        return 0.5 * float(projection @ projection) - float(np.sum(np.log(np.diagonal(factor)))) + 0.5 * m * LOG_2PI
+    def value(self, theta: np.ndarray) -> float:
+        """The value alone, which some forms give at less cost."""
 
 
-KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions
-KRONECKER_ENTRIES = 100
-# Short series of many outputs: a filter works on matrices of three times the outputs in turn, row by row. With so many
-# rows for each output, and so large a share of the entries missing, two eigendecompositions are measured to be at least
-# twice as fast (300 rows of 12 outputs: 7 times).
-SERIES_ROWS = 40
-SERIES_GAPS = 0.01
+class Solver(ABC):
+    """How the evidence of the data is computed. ``on_series``: in state-space form; ``separable``: for one term only."""
+
+    on_series: ClassVar[bool] = False
+    separable: ClassVar[bool] = False
+
+    @abstractmethod
+    def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
+        """Raise DataError if it cannot serve, or would need more memory than there is."""
+
+    @abstractmethod
+    def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> Evidence:
+        """Of outputs y (N, T), NaN = missing, at inputs x (N, D); checked first."""
 
 
 @dataclass(frozen=True)
-class Dense:
+class Dense(Solver):
     """One Cholesky factor of all measured entries: any data, O((N T)^3)."""
 
+    def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
+        check_memory(y.shape[0], y.shape[1], int((~np.isnan(y)).sum()), x.shape[1], False)
+
+    def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> DenseEvidence:
+        self.check(prior, x, y)
+        return DenseEvidence(prior, x, y)
+
 
 @dataclass(frozen=True)
-class Kronecker:
+class Kronecker(Solver):
     """Two eigendecompositions: one kernel term, few missing entries, O(N^3 + T^3)."""
 
+    separable: ClassVar[bool] = True
 
-@dataclass(frozen=True)
-class Markov:
-    """State-space form on one input: Matern kernels, O(N)."""
-
-
-def takes_kronecker(solver: object, prior: MultitaskPrior, y: np.ndarray) -> bool:
-    """True if the Kronecker form is asked for, or nothing is and it is measured to be faster; an error if it cannot be."""
-    if isinstance(solver, Kronecker):
+    def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
         if not has_kronecker_form(prior):
             raise DataError(
                 "solver: Kronecker() needs one kernel term and an unknown noise per output, which is not the case here; "
                 "use Dense() or leave solver=None"
             )
-        return True
-    large = y.shape[1] >= KRONECKER_OUTPUTS and y.size >= KRONECKER_ENTRIES
-    return solver is None and large and fits_kronecker(prior, y)
+        check_memory(y.shape[0], y.shape[1], int((~np.isnan(y)).sum()), x.shape[1], True)
 
-
-def check_solver_memory(solver: object, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
-    """Raise DataError if the solver that these data get would need more memory than there is."""
-    check_memory(y.shape[0], y.shape[1], int((~np.isnan(y)).sum()), x.shape[1], takes_kronecker(solver, prior, y))
-
-
-def choose_evidence(
-    solver: object, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray
-) -> DenseEvidence | KroneckerEvidence:
-    """Evidence by the solver asked for; by itself Kronecker wherever it is exact and measured to be faster."""
-    check_solver_memory(solver, prior, x, y)
-    return KroneckerEvidence(prior, x, y) if takes_kronecker(solver, prior, y) else DenseEvidence(prior, x, y)
-
-
-def choose_series_evidence(
-    prior: MultitaskPrior, x: np.ndarray, y: np.ndarray, law: LawRows | None
-) -> MarkovObjectiveEvidence | KroneckerEvidence:
-    """Evidence of Matern terms on one input: the same number by the Kronecker form where that is faster."""
-    short = len(y) <= SERIES_ROWS * y.shape[1] and y.shape[1] >= KRONECKER_OUTPUTS
-    if law is None and short and fits_kronecker(prior, y) and float(np.isnan(y).mean()) <= SERIES_GAPS:
+    def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> KroneckerEvidence:
+        self.check(prior, x, y)
         return KroneckerEvidence(prior, x, y)
-    return MarkovObjectiveEvidence(prior, x, y, law)
+
+
+@dataclass(frozen=True)
+class Automatic(Solver):
+    """Kronecker wherever it is exact and measured to be faster, else dense."""
+
+    def _chosen(self, prior: MultitaskPrior, y: np.ndarray) -> Dense | Kronecker:
+        large = y.shape[1] >= KRONECKER_OUTPUTS and y.size >= KRONECKER_ENTRIES
+        return Kronecker() if large and fits_kronecker(prior, y) else Dense()
+
+    def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
+        self._chosen(prior, y).check(prior, x, y)
+
+    def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> DenseEvidence | KroneckerEvidence:
+        return self._chosen(prior, y).evidence(prior, x, y)

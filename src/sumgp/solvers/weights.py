@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -154,6 +155,23 @@ def _place(root: np.ndarray, soft: np.ndarray, T: int, U: int, Q: int) -> np.nda
     return block_diag(root, np.zeros((U, 0)), np.diag(soft))
 
 
+class AtPoints(NamedTuple):
+    """Mean (n, C), root (n, C, weights), left-over covariance (n, C, C) and features of each term."""
+
+    mean: np.ndarray
+    root: np.ndarray
+    left: np.ndarray
+    phis: list[np.ndarray]
+
+
+class Carried(NamedTuple):
+    """Mean (n, C), root (n, C, weights) and features of each term."""
+
+    mean: np.ndarray
+    root: np.ndarray
+    phis: list[np.ndarray]
+
+
 @dataclass(frozen=True)
 class WeightPosterior:
     """w | y ~ N(mean, root root^T), and with it f anywhere."""
@@ -162,19 +180,19 @@ class WeightPosterior:
     mean: np.ndarray  # (weights,)
     root: np.ndarray  # (weights, weights)
 
-    def at(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
+    def at(self, x: np.ndarray, x_law: np.ndarray) -> AtPoints:
         """Mean (n, C), root (n, C, weights), left-over covariance (n, C, C) and term features at x."""
         mean, root, phis = self.carried(x, x_law)
-        return mean, root, self.features.left_over(x, phis), phis
+        return AtPoints(mean, root, self.features.left_over(x, phis), phis)
 
-    def carried(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    def carried(self, x: np.ndarray, x_law: np.ndarray) -> Carried:
         """``at`` without the left-over: all there is at points the features were built on."""
         G, phis = self.features.design(x)
         mean = G @ self.mean
         if self.features.offset is not None:
             mean = self.features.offset.onto_law(mean + self.features.offset(x_law), x_law)
         # One product of two matrices: a stack of small ones takes several times as long.
-        return mean, (G.reshape(G.shape[0] * G.shape[1], G.shape[2]) @ self.root).reshape(G.shape), phis
+        return Carried(mean, (G.reshape(G.shape[0] * G.shape[1], G.shape[2]) @ self.root).reshape(G.shape), phis)
 
     def widened(self, factor: float) -> WeightPosterior:
         """The same means with all standard deviations ``factor`` times as large."""

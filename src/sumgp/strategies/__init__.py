@@ -3,7 +3,7 @@
 from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
 from sumgp.strategies.closed_data import closed_imbalance
 from sumgp.strategies.conditioned import Conditioned
-from sumgp.strategies.joint_gaussian import GivesJointGaussian, JointSum
+from sumgp.strategies.joint_gaussian import JointSum
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed
 from sumgp.strategies.linearized import LawEngine, Linearized, law_spacing
 from sumgp.strategies.problem import (
@@ -11,7 +11,9 @@ from sumgp.strategies.problem import (
     MANY_PARAMETERS,
     FitProblem,
     Fitted,
+    Marginals,
     PosteriorComponent,
+    SeriesPlan,
     Strategy,
     kernel_name,
     typical_range,
@@ -20,10 +22,8 @@ from sumgp.strategies.projected import Projected, Unconstrained
 from sumgp.strategies.weight_component import (
     Component,
     LocalPosterior,
-    MovedOntoLaw,
     Unprojected,
     joined,
-    local_posteriors,
     plain_component,
     projected_draws,
 )
@@ -37,16 +37,16 @@ __all__ = [
     "Conditioned",
     "FitProblem",
     "Fitted",
-    "GivesJointGaussian",
     "JointSum",
     "LawEngine",
     "Linearized",
     "LocalPosterior",
-    "MovedOntoLaw",
+    "Marginals",
     "PosteriorComponent",
     "Projected",
     "RowNoise",
     "Score",
+    "SeriesPlan",
     "Strategy",
     "TrainingRows",
     "Unconstrained",
@@ -57,7 +57,6 @@ __all__ = [
     "joined",
     "kernel_name",
     "law_spacing",
-    "local_posteriors",
     "mix",
     "mixed",
     "plain_component",

@@ -12,14 +12,13 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from sumgp.errors import SumGPWarning
+from sumgp.errors import Status, SumGPWarning
 from sumgp.hyperparameters import (
     CURVATURE_FLOOR,
-    Evidence,
     Integration,
     MapEstimate,
     Objective,
@@ -30,15 +29,15 @@ from sumgp.hyperparameters import (
     maximise,
 )
 from sumgp.priors import MultitaskPrior, Reordered, reordered
-from sumgp.solvers import choose_evidence, fits_kronecker
+from sumgp.solvers import Evidence, fits_kronecker
 from sumgp.strategies.problem import FitProblem, kernel_name
 from sumgp.strategies.weight_component import Component
 
 THINNED_ENTRIES = 450  # values in the chosen rows
-FEWEST_ROWS = 60
+FEWEST_ROWS = 60  # of a first search: enough for its lengthscales
 CLUSTERS = 4  # of neighbouring rows
 LARGEST_DENSE = 2000  # measured entries up to which one dense factor is cheap enough to be taken a dozen times
-STEPS = 12
+STEPS = 12  # on all rows: the start is a maximum on some of them
 
 
 def chosen_rows(problem: FitProblem) -> np.ndarray:
@@ -73,7 +72,7 @@ def improved(problem: FitProblem, prior: MultitaskPrior, found: MapEstimate) -> 
     ``prior`` and ``found`` are over the outputs in the order ``problem.output_order``.
     """
     y = problem.y[:, problem.output_order]
-    objective = Objective(prior, choose_evidence(problem.solver, prior, problem.x, y))
+    objective = Objective(prior, problem.solver.evidence(prior, problem.x, y))
     if not fits_kronecker(prior, y) and int(problem.data.measured.sum()) > LARGEST_DENSE:
         return objective, found
     problem.progress("hyperparameters: all rows")
@@ -82,7 +81,7 @@ def improved(problem: FitProblem, prior: MultitaskPrior, found: MapEstimate) -> 
 
 
 LARGEST_INTEGRATED = 1500  # measured entries above which hyperparameters are plugged in
-LOW_EFFECTIVE = 5.0
+LOW_EFFECTIVE = 5.0  # effective draws below which the report says that few count
 # Truths are not drawn from our priors. On data sets kept for such choices the log density of the truth is highest with
 # bands 5 to 8 % wider than hyperparameters alone make them. Under linear laws, with truths drawn from a prior that is
 # narrower than ours, intervals of 50, 80 and 95 % then hold 50.7, 80.8 and 95.4 % of them, not 48.1, 78.0 and 94.1.
@@ -178,7 +177,7 @@ def _fit_each(
     """Maximise each candidate's posterior; ``scan`` None = starts from the problem's own rows."""
     order = problem.output_order
     y = problem.y[:, order]
-    of_data = evidence or (lambda prior, order: choose_evidence(problem.solver, prior, problem.x, y))
+    of_data = evidence or (lambda prior, order: problem.solver.evidence(prior, problem.x, y))
     turned = tuple(reordered(prior, order) for prior in priors)
     objectives = tuple(Objective(t.prior, of_data(t.prior, order)) for t in turned)
     maxima: list[MapEstimate] = []
@@ -186,7 +185,9 @@ def _fit_each(
         # Kernels with the same parameters have their maxima close together.
         slices = objective.prior.slices
         alike = [
-            m.theta for m, o in zip(maxima, objectives, strict=False) if o.prior.slices == slices and m.status == "converged"
+            m.theta
+            for m, o in zip(maxima, objectives, strict=False)
+            if o.prior.slices == slices and m.status is Status.CONVERGED
         ]
         starts = alike[:1] or problem.starts(objective, scan or problem.scan)
         maxima.append(problem.maximise(objective, kernel_name(objective.prior), starts))
@@ -198,6 +199,14 @@ def _back(turned: Reordered, maximum: MapEstimate) -> MapEstimate:
     return replace(maximum, theta=turned.back(maximum.theta), attempts=attempts)
 
 
+class Mixed(NamedTuple):
+    """Components, their weights, and what happened on the way."""
+
+    components: tuple[Component, ...]
+    weights: np.ndarray
+    report: dict[str, Any]
+
+
 def mix(
     problem: FitProblem,
     fitted: Candidates,
@@ -205,7 +214,7 @@ def mix(
     score: Score | None,
     draws: int,
     undecided: bool = False,
-) -> tuple[tuple[Component, ...], np.ndarray, dict[str, Any]]:
+) -> Mixed:
     """Components and weights: the best maximum alone ("plug-in"), or draws around all maxima ("integrated").
 
     ``undecided``: maxima of different candidates meet the law in different ways. Then the draw of highest weight is plugged
@@ -231,7 +240,7 @@ def mix(
         if large and n_free and problem.uncertainty == "integrated":
             # Bands must not become narrower because one more value was measured.
             component, report["widening"] = component.widened(WIDENING), WIDENING
-        return (component,), np.ones(1), report
+        return Mixed((component,), np.ones(1), report)
     fitted, result = _integrated(problem, fitted, score, draws)
     components = tuple(build(fitted.priors[d.candidate], d.theta).widened(WIDENING) for d in result.draws)
     weights = np.array([d.weight for d in result.draws])
@@ -245,13 +254,17 @@ def mix(
         "candidate_weights": dict(zip([kernel_name(p) for p in fitted.priors], result.candidate_weights, strict=True)),
     }
     if result.effective < LOW_EFFECTIVE:
-        warnings.warn(
-            f"the average over hyperparameters rests on an effective {result.effective:.1f} draws only; "
-            "intervals may be too narrow: give a kernel with fewer hyperparameters or more data",
-            SumGPWarning,
-            stacklevel=2,
-        )
-    return components, weights, report
+        _warn_of_few(result.effective)
+    return Mixed(components, weights, report)
+
+
+def _warn_of_few(effective: float) -> None:
+    warnings.warn(
+        f"the average over hyperparameters rests on an effective {effective:.1f} draws only; "
+        "intervals may be too narrow: give a kernel with fewer hyperparameters or more data",
+        SumGPWarning,
+        stacklevel=3,
+    )
 
 
 def _integrated(problem: FitProblem, fitted: Candidates, score: Score | None, draws: int) -> tuple[Candidates, Integration]:

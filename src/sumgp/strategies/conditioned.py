@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sumgp.errors import ConstraintError, DataError
-from sumgp.hyperparameters import Evidence
-from sumgp.laws import RightSides, SumLaw, independent_rows, linear_rows, set_up_law, unit_free_rows
+from sumgp.laws import Law, SumLaw, linear_rows, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw
-from sumgp.solvers import ClosedEvidence, JointEvidence, Kronecker, build_features, choose_evidence, condition_on_data
+from sumgp.solvers import ClosedEvidence, Evidence, JointEvidence, Kronecker, build_features, condition_on_data
 from sumgp.strategies.averaging import EvidenceOf, fit_candidates, mix
 from sumgp.strategies.closed_data import closed_imbalance, closed_law_rows
 from sumgp.strategies.linearized import LawEngine
-from sumgp.strategies.markov_fits import fit_time_series
-from sumgp.strategies.problem import FitProblem, Fitted, Strategy
+from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.weight_component import Component
 
 
@@ -29,29 +27,25 @@ class Conditioned(Strategy):
     draws: int = 24
     joint: bool = False
 
-    def fit(self, problem: FitProblem) -> Fitted:
-        law = problem.law
-        assert law is not None
-        if not isinstance(law, SumLaw) or not law.is_linear:
-            raise ConstraintError(
-                "strategy: Conditioned() imposes linear laws only, and this law is nonlinear; use Linearized() or None"
-            )
+    def series_plan(self, problem: FitProblem) -> SeriesPlan:
+        return SeriesPlan(on_tasks=True) if self._is_separable(problem) else SeriesPlan(at_times=True, in_evidence=True)
+
+    def fit_rows(self, problem: FitProblem) -> Fitted:
+        law = _linear(problem.law)
+        return self._on_tasks(problem, law) if self._is_separable(problem) else self._on_joint(problem, law)
+
+    def _is_separable(self, problem: FitProblem) -> bool:
+        """True if the law can be imposed on the task covariance: F is constant, and the prior has one separable term."""
+        law = _linear(problem.law)
         single = all(candidate.is_separable for candidate in problem.candidates)
-        if problem.uses_markov:
-            on_tasks = law.has_constant_coefficients and not law.unknowns and single and not self.joint
-            return fit_time_series(problem, "tasks" if on_tasks else "joint")
-        if law.has_constant_coefficients and not law.unknowns and single and not self.joint:
-            return self._on_tasks(problem, law)
-        return self._on_joint(problem, law)
+        return law.has_constant_coefficients and not law.unknowns and single and not self.joint
 
     def _on_tasks(self, problem: FitProblem, law: SumLaw) -> Fitted:
         """Algorithm 3: constant F, S constant or varying, one separable term."""
-        F, noise, keep = independent_rows(law, problem.data, problem.scaling)
-        unit_F, size, shift = unit_free_rows(F, problem.scaling)
-        right_sides = RightSides(law, tuple(keep), shift, size)
-        task_law = TaskLaw(unit_F, noise / size, right_sides(problem.data.x))
+        rows = task_rows(law, problem.data, problem.scaling)
+        task_law, keep = TaskLaw(rows.F, rows.noise, rows.right_sides(problem.data.x)), list(rows.right_sides.keep)
         imbalance = closed_imbalance(problem)
-        closed = imbalance is not None and bool(np.all(imbalance.closed[keep] & (noise == 0)))
+        closed = imbalance is not None and bool(np.all(imbalance.closed[keep] & (rows.noise == 0)))
         kronecker = isinstance(problem.solver, Kronecker)
         problem = replace(problem, noise=replace(problem.noise, closed=closed and not kronecker))
         priors = problem.priors("task", law=task_law)
@@ -60,19 +54,19 @@ class Conditioned(Strategy):
         )
 
         def build(prior: MultitaskPrior, theta: np.ndarray) -> Component:
-            features = build_features(prior, theta, problem.x, right_sides)
+            features = build_features(prior, theta, problem.x, rows.right_sides)
             posterior = condition_on_data(prior, theta, features, problem.x, problem.data.x, problem.y)
             return Component(posterior, theta, prior.noise.typical(theta[prior.noise_slice]), prior.n_outputs)
 
         components, weights, report = mix(problem, fitted, build, None, self.draws)
         report |= {"status": report["hyperparameter_status"], "law": "on the task covariance"}
         report["noise_within_law"] = problem.noise.closed
-        report["dropped_rows"] = [law.labels[i] for i in range(law.n_rows) if i not in keep]
+        report["dropped_rows"] = list(rows.dropped)
         return Fitted(components, weights, None, report)
 
     def _on_joint(self, problem: FitProblem, law: SumLaw) -> Fitted:
         """Algorithm 2: F(x), several terms, unknown totals, laws on part of the inputs."""
-        if isinstance(problem.solver, Kronecker):
+        if problem.solver.separable:
             raise DataError(
                 "solver: Kronecker() cannot hold a law with varying coefficients, several kernel terms, unknown totals or "
                 "where=; use Dense() or leave solver=None"
@@ -96,6 +90,14 @@ class Conditioned(Strategy):
         return Fitted(components, weights, setup.law, report)
 
 
+def _linear(law: Law | None) -> SumLaw:
+    if not isinstance(law, SumLaw) or not law.is_linear:
+        raise ConstraintError(
+            "strategy: Conditioned() imposes linear laws only, and this law is nonlinear; use Linearized() or None"
+        )
+    return law
+
+
 def _kronecker_of_closed(problem: FitProblem, law: TaskLaw, keep: list[int]) -> EvidenceOf:
     """The evidence of closed data by two eigendecompositions, which hold independent noise only."""
     F = np.broadcast_to(law.F, (len(problem.y), *law.F.shape))
@@ -103,7 +105,7 @@ def _kronecker_of_closed(problem: FitProblem, law: TaskLaw, keep: list[int]) -> 
     assert rows is not None
 
     def evidence(prior: MultitaskPrior, order: np.ndarray) -> Evidence:
-        plain = choose_evidence(problem.solver, prior, problem.x, problem.y[:, order])
+        plain = problem.solver.evidence(prior, problem.x, problem.y[:, order])
         return ClosedEvidence(plain, prior, rows.of(np.arange(len(problem.y)), order))
 
     return evidence

@@ -6,7 +6,7 @@ A mixture adds up its components' columns; a matrix over all points of each comp
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,14 +44,6 @@ class JointGaussian:
         total = JointSum(*self.mean.shape)
         total.add(self, 1.0)
         return total.matrix()
-
-
-@runtime_checkable
-class GivesJointGaussian(Protocol):
-    """A component whose joint covariance has few columns."""
-
-    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> JointGaussian:
-        """At x (n, D) as the kernels see it, ``x_law`` in the user's units."""
 
 
 class JointSum:

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from sumgp.errors import NumericalError, SumGPWarning
+from sumgp.errors import NumericalError, Status, SumGPWarning
 from sumgp.laws import LawSetup, set_up_law
 from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
 from sumgp.priors import MultitaskPrior, local_lengthscales
 from sumgp.solvers import WeightPosterior
-from sumgp.strategies.averaging import Candidates, approximate_evidence, fit_candidates, mix
-from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out
-from sumgp.strategies.markov_fits import fit_time_series
-from sumgp.strategies.problem import FitProblem, Fitted, Strategy
+from sumgp.strategies.averaging import Build, Candidates, Mixed, Score, approximate_evidence, fit_candidates, mix
+from sumgp.strategies.left_out import TaperWeights, rough_share, taper_weights
+from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.weight_component import Component, LawConditioning, Taper, given_data, plain_component
 
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
-EVIDENCE_POINTS = 120.0
-POINTS_PER_LENGTHSCALE = 5.0
+EVIDENCE_POINTS = 120.0  # law points for which ``EVIDENCE_SHARE`` holds: the sd grows with the root of their number
+POINTS_PER_LENGTHSCALE = 5.0  # within one lengthscale: curves of the prior have no room to leave the law between them
 MANY_TURNS = 0.15  # share of the law's points
 MOST_FOLLOWED = 1500  # points times columns of a law that is followed point by point
-SAME_MISFIT = 1e-6
+SAME_MISFIT = 1e-6  # relative difference of misfits that round-off may make
 ANOTHER_BRANCH = 1.0  # by how much the log evidence of a law is higher on one
 ASTRAY = 10.0  # a log evidence so far below the highest is looked for again from where that was found
 
@@ -54,12 +51,10 @@ class LawEngine:
     problem: FitProblem
     setup: LawSetup
     exact: bool = False  # a linear law, solved in one step
-    law_sd: np.ndarray = field(
-        default_factory=lambda: np.zeros(0)
-    )  # (n R,) in the evidence, the same for all hyperparameters
+    law_sd: np.ndarray | None = None  # (n R,) in the evidence, the same for all hyperparameters
     branches: list[np.ndarray] = field(default_factory=list)  # (n, C) each: further starts at the law's points
     _highest: tuple[float, np.ndarray] | None = None  # log evidence so far, and the law's values there
-    _solved: dict[bytes, tuple[LawState, np.ndarray]] = field(default_factory=dict)
+    _solved: dict[tuple[int, bytes], tuple[LawState, np.ndarray]] = field(default_factory=dict)
 
     def state(self, prior: MultitaskPrior, theta: np.ndarray) -> LawState:
         """Condition on the data."""
@@ -67,13 +62,15 @@ class LawEngine:
         mean, root, _ = posterior.carried(self.setup.x, self.setup.x_law)
         return LawState(posterior, mean, root)
 
-    def calibrate(self, state: LawState) -> None:
-        """Fix the law's sd in the evidence from a reference posterior: its own rms size, row by row."""
-        J = self.setup.law.jacobian(state.mean, self.setup.x_law)
+    @classmethod
+    def calibrated(cls, problem: FitProblem, setup: LawSetup, prior: MultitaskPrior, theta: np.ndarray) -> LawEngine:
+        """With the law's sd in the evidence from its rms size, row by row, in the posterior for reference theta."""
+        state = cls(problem, setup).state(prior, theta)
+        J = setup.law.jacobian(state.mean, setup.x_law)
         n = len(J)
         size = np.sqrt(np.mean(np.sum(np.einsum("nrc,ncw->nrw", J, state.root) ** 2, axis=2), axis=0))
         share = EVIDENCE_SHARE * np.sqrt(n / EVIDENCE_POINTS)
-        self.law_sd = np.tile(np.maximum(share * size, 1e-12), n)
+        return cls(problem, setup, law_sd=np.tile(np.maximum(share * size, 1e-12), n))
 
     def turns(self, state: LawState) -> bool:
         """True if at many points the law's slope changes its sign within two standard deviations of an output.
@@ -96,13 +93,14 @@ class LawEngine:
         Such a branch is a further start for all hyperparameters.
         """
         setup, state = self.setup, self.state(prior, theta)
+        assert self.law_sd is not None
         if setup.law.is_linear or state.mean.size > MOST_FOLLOWED or not self.turns(state):
             return False
         P = state.covariance(None, setup.x)
         followed = follow_law(setup.law, setup.x_law, state.mean, P, self.law_sd**2)
         try:
             plain, _ = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd)
-            better, f = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd, [followed], from_mean=False)
+            better, f = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd, [followed])
         except NumericalError:
             return False
         if better <= plain + ANOTHER_BRANCH:
@@ -112,15 +110,16 @@ class LawEngine:
 
     def log_evidence(self, prior: MultitaskPrior, theta: np.ndarray) -> float:
         """Log evidence of the law at its points, given the data."""
+        assert self.law_sd is not None
         state = self.state(prior, theta)
         given = (self.setup.law, self.setup.x_law, state.mean, state.covariance(None, self.setup.x), self.law_sd)
-        value, f = law_evidence(*given, self.branches)
+        value, f = law_evidence(*given, [None, *self.branches])
         if self._highest is not None and value < self._highest[0] - ASTRAY:
             # Seen from the mean the law may be met far from where neighbouring hyperparameters meet it.
-            value, f = max((value, f), law_evidence(*given, [self._highest[1]], from_mean=False), key=lambda pair: pair[0])
+            value, f = max((value, f), law_evidence(*given, [self._highest[1]]), key=lambda pair: pair[0])
         if self._highest is None or value > self._highest[0]:
             self._highest = (value, f)
-        self._solved[theta.tobytes()] = (state, f)
+        self._solved[id(prior), theta.tobytes()] = (state, f)
         return value
 
     def component(
@@ -130,7 +129,7 @@ class LawEngine:
 
         ``tolerance`` as in ``solve_law``; None = what is fit for predictions, and nothing is kept for another such call.
         """
-        known = (self._solved.pop if tolerance is None else self._solved.get)(theta.tobytes(), None)
+        known = (self._solved.pop if tolerance is None else self._solved.get)((id(prior), theta.tobytes()), None)
         if taper_length == 0.0 and not len(self.setup.unknown):
             return plain_component(self.problem, prior, theta, self.setup.law)
         noise = prior.noise.typical(theta[prior.noise_slice])
@@ -154,7 +153,7 @@ class LawEngine:
             solve_law(self.setup.law, self.setup.x_law, state.mean, covariance, start, tolerance=tolerance)
             for start in starts
         ]
-        met = [s for s in solutions if not s.status.startswith("law infeasible")] or solutions
+        met = [s for s in solutions if s.met] or solutions
         least = min(s.misfit for s in met)
         # Branches that are mirror images fit equally well: the first of them, whatever round-off says.
         return next(s for s in met if s.misfit <= least + SAME_MISFIT * (1.0 + abs(least)))
@@ -183,104 +182,112 @@ def lengthscale(prior: MultitaskPrior, theta: np.ndarray, half_range: np.ndarray
     return best
 
 
-# How far the law at one point speaks about others, in lengthscales (None: as far as the prior does), and how likely each is
-# beforehand. The joint posterior is the right one where the prior holds functions that obey the law; it is far too sure
-# of itself where it does not. Projection alone predicts left-out rows well, but gaps badly: it is not among them.
-TAPERS = (None, 4.0, 1.0)
-BELIEFS = (0.7, 0.2, 0.1)
-GOLDEN = 0.5 * (5.0**0.5 - 1.0)  # multiples of it, modulo one, fill the unit interval evenly
 DRAWS_FOR_BRANCHES = 4  # times as many draws where the law can be met on several branches
 HOPELESS = -1e6  # score of hyperparameters under which the law cannot be imposed
 
 
 @dataclass(frozen=True)
 class Linearized(Strategy):
-    """Condition on the law by iterated linearisation at training points, a grid between them and each asked point.
+    """Condition on the law by iterated linearisation at training points, a grid between them and each prediction point.
 
     ``taper`` is how far the law at one point speaks about others: None is joint conditioning, 0 is projection point by
     point, a number is a distance in lengthscales; "auto" averages over several, weighed by how well they predict left-out
-    rows (``fit_report_["taper_weights"]``). ``draws``: of hyperparameters; up to twice as many are weighed by the law.
+    rows (``fit_report_["taper_weights"]``), and over rougher curves where these predict such rows better.
+    ``draws``: of hyperparameters; up to twice as many are weighed by the law.
     """
 
     taper: str | float | None = "auto"
     draws: int = 24
 
-    def fit(self, problem: FitProblem) -> Fitted:
+    def series_plan(self, problem: FitProblem) -> SeriesPlan:
+        return SeriesPlan(at_times=True)
+
+    def fit_rows(self, problem: FitProblem) -> Fitted:
         assert problem.law is not None
-        if problem.uses_markov:
-            return fit_time_series(problem, "law")
         spaced = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
         priors = problem.priors("identity", unknown=spaced.unknown, soft=spaced.law.soft_variances)
         fitted = fit_candidates(problem, priors).supported
         best = fitted.best
         spacing = law_spacing(problem, fitted.priors[best], fitted.maxima[best].theta)
         setup = set_up_law(problem.law, problem.data, problem.scaling, spacing)
-        engine = LawEngine(problem, setup)
-        engine.calibrate(engine.state(fitted.priors[best], fitted.maxima[best].theta))
+        engine = LawEngine.calibrated(problem, setup, fitted.priors[best], fitted.maxima[best].theta)
         found = [engine.look_for_branches(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
 
-        known: dict[tuple[int, bytes], float] = {}
-
-        def score(prior: MultitaskPrior, theta: np.ndarray) -> float:
-            key = (id(prior), theta.tobytes())
-            if key not in known:
-                try:
-                    known[key] = engine.log_evidence(prior, theta)
-                except NumericalError:
-                    known[key] = HOPELESS
-            return known[key]
-
-        tapers, taper_report = self._weigh_tapers(problem, engine, fitted, score)
-        lengths = _in_turn(tapers)
-
-        def build(prior: MultitaskPrior, theta: np.ndarray) -> Component:
-            return engine.component(prior, theta, next(lengths))
-
+        score = _remembered(engine)
+        tapers = self._tapers(engine, fitted, score)
         # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours.
-        weigh = None if taper_report["taper"] == 0.0 else score
+        weigh = None if tapers.heaviest == 0.0 else score
         # How much weight each branch has depends on many hyperparameters.
         many = any(found) and problem.uncertainty == "integrated"
         draws = self.draws * (DRAWS_FOR_BRANCHES if many else 1)
         undecided = any(found) and not all(found)
-        components, weights, report = mix(problem, fitted, build, weigh, draws, undecided)
-        report |= taper_report | _law_report(components, weights) | {"law_starts": 1 + len(engine.branches)}
-        if report["status"] != "converged":
+        average = mix(problem, fitted, _in_turn(engine, tapers), weigh, draws, undecided)
+        components, weights, report = self._with_rougher(average, engine, tapers, score)
+        report |= tapers.report() | _law_report(components, weights) | {"law_starts": 1 + len(engine.branches)}
+        if report["status"] != Status.CONVERGED:
             warnings.warn(
-                f"the law was imposed with status: {report['status']}; {_remedy(report['status'])}",
+                f"the law was imposed with status: {report['status']}; {Status.of(report['status']).remedy}",
                 SumGPWarning,
                 stacklevel=2,
             )
         return Fitted(components, weights, setup.law, report)
 
-    def _weigh_tapers(
-        self, problem: FitProblem, engine: LawEngine, fitted: Candidates, score: Any
-    ) -> tuple[dict[float | None, float], dict[str, Any]]:
-        """Weights of the tapers: belief times the density of each row given all others and the law."""
+    def _tapers(self, engine: LawEngine, fitted: Candidates, score: Score) -> TaperWeights:
+        """Those asked for, or all of them, weighed at the best candidate's maximum."""
         if not isinstance(self.taper, str):
-            return {self.taper: 1.0}, {"taper": self.taper, "taper_reason": "as asked"}
+            return TaperWeights((self.taper,), (1.0,))
         best = int(np.argmax(approximate_evidence(fitted, score)))
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
-        rows = TrainingRows(problem.x, problem.data.x, problem.y)
-        noise = RowNoise.of(prior, theta, len(rows.x))
-        components = [engine.component(prior, theta, length, ENOUGH) for length in TAPERS]
-        values = [float(np.sum(component_left_out(c, rows, noise).log_density)) for c in components]
-        logs = np.log(BELIEFS) + np.array(values)
-        shares = np.exp(logs - logs.max()) / np.sum(np.exp(logs - logs.max()))
-        most = TAPERS[int(np.argmax(shares))]
-        weights = dict(zip(TAPERS, shares.tolist(), strict=True)) if problem.uncertainty == "integrated" else {most: 1.0}
-        return weights, {
-            "taper": most,
-            "taper_scores": dict(zip(map(str, TAPERS), values, strict=True)),
-            "taper_weights": {str(t): w for t, w in weights.items()},
-            "taper_reason": "density of left-out rows given the others and the law",
+        return taper_weights(engine.problem, prior, theta, lambda length: engine.component(prior, theta, length, ENOUGH))
+
+    def _with_rougher(self, smooth: Mixed, engine: LawEngine, tapers: TaperWeights, score: Score) -> Mixed:
+        """The average with rougher curves added to it, as far as left-out rows ask for them."""
+        problem, setup = engine.problem, engine.setup
+        averaged = "candidate_weights" in smooth.report
+        if not (problem.rougher and tapers.scores and averaged):
+            return smooth
+        rougher = replace(problem, candidates=problem.rougher)
+        priors = rougher.priors("identity", unknown=setup.unknown, soft=setup.law.soft_variances)
+        try:
+            fitted = fit_candidates(rougher, priors)
+            rough = self._tapers(engine, fitted, score)
+            share = rough_share(tapers, rough)
+            if not share:
+                return smooth
+            added = mix(rougher, fitted, _in_turn(engine, rough), score, max(1, self.draws // 2))
+        except NumericalError:
+            return smooth
+        components, weights, report = smooth
+        kernels = {name: (1.0 - share) * w for name, w in report["candidate_weights"].items()}
+        report |= {
+            "candidates": report["candidates"] + added.report["candidates"],
+            "candidate_weights": kernels | {name: share * w for name, w in added.report["candidate_weights"].items()},
+            "draws": len(weights) + len(added.weights),
         }
+        both = np.concatenate([(1.0 - share) * weights, share * added.weights])
+        return Mixed(components + added.components, both, report)
 
 
-def _in_turn(weights: dict[float | None, float]) -> Iterator[float | None]:
-    """Tapers without end, each as often as its weight says."""
-    lengths, ends = list(weights), np.cumsum(list(weights.values()))
-    for i in count():
-        yield lengths[min(int(np.searchsorted(ends, (0.5 + i * GOLDEN) % 1.0)), len(lengths) - 1)]
+def _remembered(engine: LawEngine) -> Score:
+    """The law's evidence, each computed once."""
+    known: dict[tuple[int, bytes], float] = {}
+
+    def score(prior: MultitaskPrior, theta: np.ndarray) -> float:
+        key = (id(prior), theta.tobytes())
+        if key not in known:
+            try:
+                known[key] = engine.log_evidence(prior, theta)
+            except NumericalError:
+                known[key] = HOPELESS
+        return known[key]
+
+    return score
+
+
+def _in_turn(engine: LawEngine, tapers: TaperWeights) -> Build:
+    """Components of hyperparameters, each with the next of the tapers."""
+    lengths = tapers.in_turn()
+    return lambda prior, theta: engine.component(prior, theta, next(lengths))
 
 
 def _law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[str, Any]:
@@ -289,14 +296,8 @@ def _law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[
         (w, c.conditioning.solution) for w, c in zip(weights, components, strict=True) if c.conditioning is not None
     ]
     if not solutions:
-        return {"status": "converged", "law_steps": 0}
-    bad = [(w, s) for w, s in solutions if s.status != "converged"]
+        return {"status": Status.CONVERGED, "law_steps": 0}
+    bad = [(w, s) for w, s in solutions if s.status != Status.CONVERGED]
     share = sum(w for w, _ in bad)
-    status = "converged" if share < 0.2 else max(bad, key=lambda pair: pair[0])[1].status
+    status = Status.CONVERGED if share < 0.2 else max(bad, key=lambda pair: pair[0])[1].status
     return {"status": status, "law_steps": int(np.mean([s.steps for _, s in solutions])), "unconverged_weight": float(share)}
-
-
-def _remedy(status: str) -> str:
-    if status.startswith("law infeasible"):
-        return "check the law and its constants there, or allow an error with noise= on the law"
-    return "check the law against the data (fit_report_), or use strategy=Projected()"

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from sumgp.errors import SumGPWarning
-from sumgp.hyperparameters import Evidence, Objective, Scan, maximise, starting_points
-from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, independent_rows, linear_rows, project, set_up_law, unit_free_rows
+from sumgp.errors import Status, SumGPWarning
+from sumgp.hyperparameters import Objective, Scan, maximise, starting_points
+from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, linear_rows, project, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw, reordered
-from sumgp.solvers import ClosedEvidence, ClosedRows, choose_series_evidence
+from sumgp.solvers import ClosedEvidence, ClosedRows, Evidence
 from sumgp.solvers.markov import (
     LawRows,
+    Markov,
     MarkovPosterior,
     PointLaw,
     law_smooth,
@@ -28,8 +30,8 @@ from sumgp.solvers.markov import (
 )
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.closed_data import closed_law_rows
-from sumgp.strategies.problem import FitProblem, Fitted, kernel_name
-from sumgp.strategies.weight_component import Unprojected, local_posteriors, moving_metric
+from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent, SeriesPlan, kernel_name
+from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moving_metric
 
 TUNED_ON = 8000  # values in the rows used to fit hyperparameters; more would only repeat what they say
 FEWEST_TUNED = 1000  # of those rows
@@ -48,7 +50,7 @@ class TaskMean:
 
 
 @dataclass(frozen=True)
-class MarkovComponent:
+class MarkovComponent(PosteriorComponent):
     """f given a time series and, where there is one, a law at all its times; unit-free."""
 
     free: MarkovPosterior  # given the data alone: the metric in which points are moved onto the law
@@ -58,7 +60,7 @@ class MarkovComponent:
     n_outputs: int
     law: UnitFreeLaw | None = None
     offset: TaskMean | None = None
-    exact: bool = False  # a linear law at every time: asked points are moved in the covariance that it has left
+    exact: bool = False  # a linear law at every time: prediction points are moved in the covariance that it has left
     widening: float = 1.0  # of all standard deviations
 
     @property
@@ -70,10 +72,20 @@ class MarkovComponent:
         """The same means with all standard deviations ``factor`` times as large."""
         return replace(self, widening=factor * self.widening)
 
-    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (n, C) and covariance (n, C, C) at each point."""
-        local = local_posteriors([self], x, x_law)[0]
-        return local.mean, local.covariance
+    @staticmethod
+    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+        """All moved onto the law in one call."""
+        return local_posteriors(components, x, x_law)
+
+    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> None:
+        """None: Gaussian."""
+
+    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> None:
+        """None: see ``joint_covariance``."""
+
+    def lengthscales(self) -> list[np.ndarray]:
+        """Of each Matern term."""
+        return [np.array([term.lengthscale]) for term in self.posterior.prior.terms]
 
     def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
         """Each point on its own, before it is moved onto the law."""
@@ -131,28 +143,25 @@ class MarkovComponent:
         """(n, C, C) in which points are moved, and variances (n, C) given the data alone."""
         assert self.law is not None
         local = self.widening**2 * predict(self.free, x[:, 0])[1]
-        unknown = slice(self.n_outputs, self.n_outputs + len(self.law.law.unknowns))
-        return moving_metric(local, conditioned, self.exact, unknown), np.einsum("ncc->nc", local)
+        return moving_metric(local, conditioned, self.exact, self.law.constants), np.einsum("ncc->nc", local)
 
 
-def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
-    """Fit by the state-space form.
-
-    ``mode``: "unconstrained", "projected", "law" (at every time, hyperparameters tuned by the data), and for linear laws
-    "tasks" (on the task covariance) and "joint" (at every time, hyperparameters tuned by the data given the law).
-    """
+def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
+    """Fit by the state-space form, the law entering as ``plan`` says."""
     task_law, right_sides, setup = None, None, None
     unknown, soft = np.zeros(0), np.zeros(0)
-    if mode == "tasks":
-        task_law, right_sides = _task_law(problem)
-    elif mode in ("law", "joint", "projected"):
+    if plan.on_tasks:
+        assert isinstance(problem.law, SumLaw)
+        rows = task_rows(problem.law, problem.data, problem.scaling)
+        task_law, right_sides = TaskLaw(rows.F, rows.noise, rows.right_sides(problem.data.x)), rows.right_sides
+    elif plan.at_times or plan.projected:
         assert problem.law is not None
         setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
         unknown, soft = setup.unknown, setup.law.soft_variances
-    shape = "task" if mode in ("unconstrained", "tasks", "joint") else "identity"
+    shape = "task" if setup is None or plan.in_evidence else "identity"
     prior = problem.priors(shape, law=task_law, unknown=unknown, soft=soft)[0]
     law_rows = None
-    if mode == "joint":
+    if plan.in_evidence:
         assert setup is not None
         law_rows = LawRows(*linear_rows(setup, problem.data))
     closed = _closed(problem, task_law, right_sides, law_rows)
@@ -162,13 +171,13 @@ def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
     states = state_space_prior(prior, theta)
     free = smooth(states, series)
     last, status, steps = free, report["hyperparameter_status"], 0
-    if mode in ("law", "joint"):
+    if plan.at_times:
         assert setup is not None
-        rows = series.first
-        law = PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[rows])
+        times = series.first
+        law = PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[times], setup.law.is_linear)
         solved = law_smooth(states, series, law)
         last, status, steps = solved.linearised, solved.status, solved.steps
-        if status not in ("converged",):
+        if status != Status.CONVERGED:
             warnings.warn(
                 f"the law was imposed with status: {status}; check the law against the data", SumGPWarning, stacklevel=3
             )
@@ -176,24 +185,15 @@ def fit_time_series(problem: FitProblem, mode: str) -> Fitted:
     if right_sides is not None:
         offset = TaskMean(right_sides, prior.conditioned(prior.Sigmas(theta)[0]).D)  # type: ignore[union-attr]
     noise = prior.noise.typical(theta[prior.noise_slice])
-    if mode == "tasks" and not np.any(problem.law.noise > 0):  # type: ignore[union-attr]
+    if plan.on_tasks and not np.any(problem.law.noise > 0):  # type: ignore[union-attr]
         # The task covariance holds the law already; the projection removes what round-off adds where data contradict it.
         setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)  # type: ignore[arg-type]
     law_used = setup.law if setup is not None else None
-    component = MarkovComponent(free, last, theta, noise, prior.n_outputs, law_used, offset, mode == "joint")
+    component = MarkovComponent(free, last, theta, noise, prior.n_outputs, law_used, offset, plan.in_evidence)
     report |= {"status": status, "law_steps": steps, "solver": "Markov", "uncertainty": "plug-in (Markov solver)"}
     if problem.uncertainty == "integrated":
         component, report["widening"] = component.widened(WIDENING), WIDENING
     return Fitted((component,), np.ones(1), law_used, report)
-
-
-def _task_law(problem: FitProblem) -> tuple[TaskLaw, RightSides]:
-    law = problem.law
-    assert isinstance(law, SumLaw)
-    F, noise, keep = independent_rows(law, problem.data, problem.scaling)
-    unit_F, size, shift = unit_free_rows(F, problem.scaling)
-    right_sides = RightSides(law, tuple(keep), shift, size)
-    return TaskLaw(unit_F, noise / size, right_sides(problem.data.x)), right_sides
 
 
 def _closed(
@@ -235,7 +235,7 @@ def _hyperparameters(
         law_rows = LawRows(law_rows.rows[rows][:, :, columns], law_rows.totals[rows])
     turned = reordered(local, outputs)
     y = y[rows][:, outputs]
-    evidence: Evidence = choose_series_evidence(turned.prior, x[rows], y, law_rows)
+    evidence: Evidence = Markov().evidence(turned.prior, x[rows], y, law_rows)
     if closed is not None:
         evidence = ClosedEvidence(evidence, turned.prior, closed.of(rows, outputs))
     objective = Objective(turned.prior, evidence)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -14,7 +14,11 @@ from sumgp.data import Data, Scaling
 from sumgp.hyperparameters import MapEstimate, Objective, Scan, maximise, row_spacing, starting_points
 from sumgp.laws import Law, UnitFreeLaw
 from sumgp.priors import Candidate, MultitaskPrior, NoiseModel, TaskLaw, canonical_order, hyper_priors
-from sumgp.solvers import Markov, check_solver_memory
+from sumgp.solvers import Automatic, Solver
+from sumgp.strategies.joint_gaussian import JointGaussian
+
+if TYPE_CHECKING:
+    from sumgp.strategies.weight_component import LocalPosterior
 
 ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many rows
 MANY_PARAMETERS = 25  # above this the default's second further start costs more than it finds; more are made if asked for
@@ -37,7 +41,8 @@ class FitProblem:
     restarts: int
     random_state: int
     progress: Callable[[str], None]
-    solver: Any = None
+    solver: Solver = field(default_factory=Automatic)
+    rougher: tuple[Candidate, ...] = ()  # curves that a nonlinear law may need although the data alone do not
 
     @property
     def x(self) -> np.ndarray:
@@ -55,14 +60,9 @@ class FitProblem:
         return self.data.y.shape[1]
 
     @property
-    def uses_markov(self) -> bool:
-        """True if the fit goes through the state-space form."""
-        return isinstance(self.solver, Markov)
-
-    @property
     def half_range(self) -> np.ndarray:
         """(D,) half the range of each input, as the kernels see it: where lengthscales are expected."""
-        return typical_range(self.x, self.uses_markov)
+        return typical_range(self.x, self.solver.on_series)
 
     def in_order(self) -> FitProblem:
         """The same problem with its rows sorted, so that their order makes no difference at all."""
@@ -97,8 +97,7 @@ class FitProblem:
                     soft=soft,
                 )
             )
-        if not self.uses_markov:
-            check_solver_memory(self.solver, result[0], self.x, self.data.y)
+        self.solver.check(result[0], self.x, self.data.y)
         return tuple(result)
 
     def maximise(self, objective: Objective, what: str, starts: Sequence[np.ndarray]) -> MapEstimate:
@@ -136,25 +135,71 @@ def kernel_name(prior: MultitaskPrior) -> str:
     return " + ".join(type(k).__name__ if not k.hyperparameters else str(k).split("(")[0] for k in prior.kernels)
 
 
-class PosteriorComponent(Protocol):
-    """What predictions need of a posterior for one set of hyperparameters, unit-free (see ``Component``)."""
+class Marginals(Protocol):
+    """Marginals that are not Gaussian; values are (..., n, T), unit-free."""
+
+    def cdf(self, values: np.ndarray) -> np.ndarray:
+        """Probabilities of outputs below ``values``."""
+
+    def density(self, values: np.ndarray) -> np.ndarray:
+        """Densities at ``values``."""
+
+    def at(self, rows: np.ndarray) -> Marginals:
+        """Some of the points."""
+
+    def followed_by(self, others: Sequence[Any]) -> Marginals:
+        """The points of this one and then those of the others, as points of one."""
+
+
+class PosteriorComponent(ABC):
+    """f given data and law for one set of hyperparameters, unit-free: all that predictions, reports and scores ask of it.
+
+    x (n, D) are inputs as the kernels see them, ``x_law`` (n, D + E) the same in the user's units.
+    """
+
+    theta: np.ndarray
+    noise: np.ndarray  # (T,) noise variances of a new measurement
+    n_outputs: int
+    law: UnitFreeLaw | None
 
     @property
-    def noise(self) -> np.ndarray:
-        """(T,) noise variances of a new measurement."""
-
-    @property
+    @abstractmethod
     def n_columns(self) -> int:
         """C: outputs and the law's own columns."""
 
-    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (n, C) and covariance (n, C, C) at each point."""
+    @abstractmethod
+    def widened(self, factor: float) -> PosteriorComponent:
+        """The same means with all standard deviations ``factor`` times as large."""
 
+    @staticmethod
+    @abstractmethod
+    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+        """Each point on its own, of all components of one fit in one call."""
+
+    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (n, C) and covariance (n, C, C) at each point, which do not depend on the other points."""
+        local = self.local_posteriors([self], x, x_law)[0]
+        return local.mean, local.covariance
+
+    @abstractmethod
     def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
         """(nC, nC) covariance between all points."""
 
+    @abstractmethod
+    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> JointGaussian | None:
+        """The same with few columns; None where the covariance has no such form."""
+
+    @abstractmethod
     def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
         """(count, n, C) joint draws."""
+
+    @abstractmethod
+    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> Marginals | None:
+        """Marginals at each point; None where they are Gaussian."""
+
+    @abstractmethod
+    def lengthscales(self) -> list[np.ndarray]:
+        """Of each kernel, as the kernels see inputs."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +217,28 @@ class Strategy(ABC):
 
     takes_long_series: ClassVar[bool] = True
 
-    @abstractmethod
     def fit(self, problem: FitProblem) -> Fitted:
-        """Fit hyperparameters and condition on the data and the law."""
+        """Fit hyperparameters and condition on the data and the law, by the solver that the problem has."""
+        if not problem.solver.on_series:
+            return self.fit_rows(problem)
+        from sumgp.strategies.markov_fits import fit_time_series
+
+        return fit_time_series(problem, self.series_plan(problem))
+
+    @abstractmethod
+    def fit_rows(self, problem: FitProblem) -> Fitted:
+        """The fit in weight space."""
+
+    @abstractmethod
+    def series_plan(self, problem: FitProblem) -> SeriesPlan:
+        """How the law enters the state-space form."""
+
+
+@dataclass(frozen=True)
+class SeriesPlan:
+    """How a law enters the state-space form: not at all, or as one of these."""
+
+    on_tasks: bool = False  # a linear law, on the task covariance
+    at_times: bool = False  # at every time, by iterated linearisation
+    in_evidence: bool = False  # a linear law: hyperparameters are those of the data given the law
+    projected: bool = False  # predictions alone are moved onto it

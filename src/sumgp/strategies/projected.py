@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sumgp.errors import SumGPWarning
+from sumgp.errors import Status, SumGPWarning
 from sumgp.laws import UnitFreeLaw, set_up_law
 from sumgp.strategies.averaging import fit_candidates, mix
 from sumgp.strategies.linearized import LawEngine
-from sumgp.strategies.markov_fits import fit_time_series
-from sumgp.strategies.problem import FitProblem, Fitted, Strategy
+from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.weight_component import Component, plain_component
 
 
@@ -22,9 +21,10 @@ class Unconstrained(Strategy):
 
     draws: int = 24
 
-    def fit(self, problem: FitProblem) -> Fitted:
-        if problem.uses_markov:
-            return fit_time_series(problem, "unconstrained")
+    def series_plan(self, problem: FitProblem) -> SeriesPlan:
+        return SeriesPlan()
+
+    def fit_rows(self, problem: FitProblem) -> Fitted:
         fitted = fit_candidates(problem, problem.priors("task"))
         components, weights, report = mix(
             problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, self.draws
@@ -41,10 +41,11 @@ class Projected(Strategy):
 
     draws: int = 24
 
-    def fit(self, problem: FitProblem) -> Fitted:
+    def series_plan(self, problem: FitProblem) -> SeriesPlan:
+        return SeriesPlan(projected=True)
+
+    def fit_rows(self, problem: FitProblem) -> Fitted:
         assert problem.law is not None
-        if problem.uses_markov:
-            return fit_time_series(problem, "projected")
         setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
         priors = problem.priors("identity", unknown=setup.unknown, soft=setup.law.soft_variances)
         fitted = fit_candidates(problem, priors)
@@ -53,12 +54,9 @@ class Projected(Strategy):
         status = report["hyperparameter_status"]
         unmet = _unmet_near(setup.law, problem, components[int(np.argmax(weights))])
         if unmet is not None:
-            status = f"law infeasible near x = {unmet}"
+            status = Status.LAW_INFEASIBLE.at(f"near x = {unmet}")
             warnings.warn(
-                f"the law was imposed with status: {status}; check the law and its constants there, "
-                "or allow an error with noise= on the law",
-                SumGPWarning,
-                stacklevel=2,
+                f"the law was imposed with status: {status}; {Status.LAW_INFEASIBLE.remedy}", SumGPWarning, stacklevel=2
             )
         return Fitted(components, weights, setup.law, {**report, "status": status})
 

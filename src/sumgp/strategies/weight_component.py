@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
 from sumgp.laws import Bend, UnitFreeLaw, bend, project
 from sumgp.lawsolve import LawSolution
 from sumgp.numerics import solve_lower
-from sumgp.priors import MultitaskPrior
+from sumgp.priors import MultitaskPrior, lengthscale_mask
 from sumgp.solvers import WeightPosterior, build_features, condition_on_data
 from sumgp.strategies.joint_gaussian import JointGaussian, LeftOpen
-from sumgp.strategies.problem import FitProblem
+from sumgp.strategies.problem import FitProblem, PosteriorComponent
 
-DRAW_HALVINGS = 30
+DRAW_HALVINGS = 30  # of a draw's step: among thousands some start where a law is almost flat
 FLAT = 0.05  # standard deviation across the law, relative to that along it, below which draws start in the tangent
 
 
@@ -64,7 +64,6 @@ def joined(parts: Sequence[Unprojected]) -> Unprojected:
     )
 
 
-@runtime_checkable
 class MovedOntoLaw(Protocol):
     """A component that tells single points before projection, and the law they are to be moved onto."""
 
@@ -102,7 +101,7 @@ def moved_onto_law(law: UnitFreeLaw, free: Unprojected, x: np.ndarray) -> LocalP
         curved = bend(law, projection.points, tangent, projection.gain, x)
         size = curved.size**2
         share = np.minimum(1.0, free.open_by_data / np.maximum(size, 1e-300))
-        # An exponential a standard deviation away may be beyond all numbers.
+        # An exponential a standard deviation away may overflow.
         limited = Bend(
             np.where(np.isfinite(size), np.sqrt(share) * curved.shift, 0.0),
             np.where(np.isfinite(size), share * curved.variance, free.open_by_data),
@@ -158,13 +157,13 @@ class Taper:
 
 @dataclass(frozen=True)
 class LawConditioning:
-    """A solved law at fixed points: what every asked point is conditioned on in addition to the data."""
+    """A solved law at fixed points: what every prediction point is conditioned on in addition to the data."""
 
     points: np.ndarray  # (n, D) as the kernels see them
     root: np.ndarray  # (n, C, weights) of the posterior at these points
     solution: LawSolution
     taper: Taper | None
-    exact: bool = False  # a linear law: asked points are conditioned in the covariance that the law has left
+    exact: bool = False  # a linear law: prediction points are conditioned in the covariance that the law has left
 
     def widened(self, factor: float) -> LawConditioning:
         """The same move onto the law with all standard deviations ``factor`` times as large."""
@@ -172,7 +171,7 @@ class LawConditioning:
 
 
 @dataclass(frozen=True)
-class Component:
+class Component(PosteriorComponent):
     """f | y, theta and the law, unit-free. Without ``law`` a plain Gaussian process."""
 
     posterior: WeightPosterior
@@ -192,13 +191,21 @@ class Component:
         law = None if self.conditioning is None else self.conditioning.widened(factor)
         return replace(self, posterior=self.posterior.widened(factor), conditioning=law)
 
-    def marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (n, C) and covariance (n, C, C) at each point, which do not depend on what other points are asked."""
-        local = local_posteriors([self], x, x_law)[0]
-        return local.mean, local.covariance
+    @staticmethod
+    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+        """All moved onto the law in one call."""
+        return local_posteriors(components, x, x_law)
+
+    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> None:
+        """None: Gaussian."""
+
+    def lengthscales(self) -> list[np.ndarray]:
+        """Of the kernel of each term."""
+        kernels = [term.kernel for term in self.posterior.features.terms if term.kernel is not None]
+        return [np.exp(kernel.theta[lengthscale_mask(kernel)]) for kernel in kernels]
 
     def remembered_marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``marginals``, kept for the points asked last: a guide is asked for the same by each component."""
+        """``marginals``, kept for the last points: a guide is asked for the same by each component."""
         key = x.tobytes() + x_law.tobytes()
         if key not in self._remembered:
             self._remembered.clear()
@@ -304,8 +311,7 @@ class Component:
         """Covariance (n, C, C) in which points are moved onto the law."""
         assert self.law is not None
         exact = self.conditioning is not None and self.conditioning.exact
-        unknown = slice(self.n_outputs, self.n_outputs + len(self.law.law.unknowns))
-        return moving_metric(local, conditioned, exact, unknown)
+        return moving_metric(local, conditioned, exact, self.law.constants)
 
 
 def moving_metric(local: np.ndarray, conditioned: np.ndarray, exact: bool, unknown: slice) -> np.ndarray:

@@ -4,20 +4,3 @@ from sumgp.transforms.base import Absolute, Branches, Power, Square, Transform
 from sumgp.transforms.custom import CustomTransform
 from sumgp.transforms.elementary import Affine, Exp, Identity, Log, Relaxed
 from sumgp.transforms.periodic import Cos, Sin, Tan
-
-__all__ = [
-    "Absolute",
-    "Affine",
-    "Branches",
-    "Cos",
-    "CustomTransform",
-    "Exp",
-    "Identity",
-    "Log",
-    "Power",
-    "Relaxed",
-    "Sin",
-    "Square",
-    "Tan",
-    "Transform",
-]

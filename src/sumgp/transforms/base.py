@@ -98,8 +98,9 @@ class Transform(ABC):
 
     @property
     def domain(self) -> Interval:
-        """(lo, hi) of the f for which h is used."""
-        return REAL_LINE
+        """(lo, hi) of the f for which h is used: all, or the one branch that was chosen."""
+        only = self.branches.only
+        return REAL_LINE if only is None else self.branches.interval(only)
 
     @property
     def image(self) -> Interval:
@@ -168,10 +169,6 @@ def _halves(side: Side | None) -> Branches:
     return Branches(cuts=(0.0,), first=-1, only=None if side is None else _SIDES[side])
 
 
-def _half_line(side: Side | None) -> Interval:
-    return REAL_LINE if side is None else (0.0, np.inf) if side == "positive" else (-np.inf, 0.0)
-
-
 def _sides_phrase(side: Side | None) -> str:
     return "two branches (negative, positive) that meet at 0" if side is None else f"{side} branch only"
 
@@ -192,10 +189,6 @@ class Square(Transform):
     @property
     def branches(self) -> Branches:
         return _halves(self.branch)
-
-    @property
-    def domain(self) -> Interval:
-        return _half_line(self.branch)
 
     @property
     def image(self) -> Interval:
@@ -249,10 +242,6 @@ class Power(Transform):
         return _halves(self.branch) if self._is_even else Branches()
 
     @property
-    def domain(self) -> Interval:
-        return _half_line(self.branch)
-
-    @property
     def image(self) -> Interval:
         return (0.0, np.inf) if self._is_even else REAL_LINE
 
@@ -292,10 +281,6 @@ class Absolute(Transform):
     @property
     def branches(self) -> Branches:
         return _halves(self.branch)
-
-    @property
-    def domain(self) -> Interval:
-        return _half_line(self.branch)
 
     @property
     def image(self) -> Interval:

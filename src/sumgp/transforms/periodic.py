@@ -6,15 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sumgp.transforms.base import REAL_LINE, Branches, Interval, Transform
+from sumgp.transforms.base import Branches, Interval, Transform
 
 
 def _alternating(branch: np.ndarray) -> np.ndarray:
     return np.where(branch % 2 == 0, 1.0, -1.0)
-
-
-def _restriction(branches: Branches) -> Interval:
-    return REAL_LINE if branches.only is None else branches.interval(branches.only)
 
 
 def _phrase(branches: Branches, where: str) -> str:
@@ -33,10 +29,6 @@ class Sin(Transform):
     @property
     def branches(self) -> Branches:
         return Branches(start=-0.5 * np.pi, period=np.pi, only=self.branch)
-
-    @property
-    def domain(self) -> Interval:
-        return _restriction(self.branches)
 
     @property
     def image(self) -> Interval:
@@ -72,10 +64,6 @@ class Cos(Transform):
         return Branches(period=np.pi, only=self.branch)
 
     @property
-    def domain(self) -> Interval:
-        return _restriction(self.branches)
-
-    @property
     def image(self) -> Interval:
         return -1.0, 1.0
 
@@ -107,10 +95,6 @@ class Tan(Transform):
     @property
     def branches(self) -> Branches:
         return Branches(start=-0.5 * np.pi, period=np.pi, only=self.branch)
-
-    @property
-    def domain(self) -> Interval:
-        return _restriction(self.branches)
 
     @property
     def is_continuous(self) -> bool:

@@ -10,6 +10,7 @@ from sumgp.cli.progress import stages
 from sumgp.errors import DataError
 from sumgp_studies.commands.reproduce import report
 from sumgp_studies.experiments import FOLDER, RecordFile, all_problems, find_recordings, records_path
+from sumgp_studies.report import ReportSettings
 
 
 def write_records_report(folder: Path, console: Console, figures: bool) -> None:
@@ -27,4 +28,4 @@ def write_records_report(folder: Path, console: Console, figures: bool) -> None:
         recordings = recordings or folder
     problems = [problem for name, problem in all_problems(recordings).items() if name in names]
     with stages(console, "report"):
-        report(file, problems, folder, 1, "integrated", figures, 0.0, 0)
+        report(file, problems, folder, ReportSettings(figures, 1, "integrated", 0), 0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from sumgp.errors import SumGPError, worded
+from sumgp_studies.commands.public import WORD, reproduce_public
 from sumgp_studies.experiments import (
     FOLDER,
     Method,
@@ -38,7 +40,9 @@ QUICK_DATASETS = 2
 
 
 def reproduce(
-    experiments: Annotated[list[str] | None, typer.Argument(help="Experiments to run, or 'all'.")] = None,
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="Experiments to run, 'all', or 'public' and names of public sets.")
+    ] = None,
     method: Annotated[list[str] | None, typer.Option("--method", help="Method to run; may be repeated.")] = None,
     datasets: Annotated[int, typer.Option(min=1, help="Number of data sets of each cell.")] = 50,
     jobs: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 2,
@@ -47,7 +51,7 @@ def reproduce(
     plug_in: Annotated[bool, typer.Option("--plug-in", help="Do not average over hyperparameters.")] = False,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler whose workers do the fits.")] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of the double pendulum's recordings, seen by all workers.")
+        Path | None, typer.Option(help="Folder of the double pendulum's recordings or of the public data.")
     ] = None,
     download: Annotated[bool, typer.Option("--download", help="Download those recordings (10 MB).")] = False,
     first_seed: Annotated[int, typer.Option(min=0, help="First seed; tune on seeds from 1000 up.")] = 0,
@@ -58,6 +62,9 @@ def reproduce(
     console = Console()
     start = time.perf_counter()
     try:
+        if experiments and experiments[0] == WORD:
+            reproduce_public(experiments[1:], out, jobs, quick, data_dir)
+            return
         problems = chosen_problems(experiments or ["all"], all_problems(_recordings(out, data_dir, download)))
         tasks = planned(problems, method, range(first_seed, first_seed + (QUICK_DATASETS if quick else datasets)),
                         "plug-in" if quick or plug_in else "integrated")  # fmt: skip
@@ -66,7 +73,8 @@ def reproduce(
             if not problem.comparable():
                 console.print(f"{problem.name}: {problem.source()}", markup=False, style="bold yellow")
         run_with_progress(tasks, file, jobs, dask, retry_failed, console)
-        lines = report(file, problems, out, jobs, tasks[0].uncertainty, figures, time.perf_counter() - start, first_seed)
+        settings = ReportSettings(figures, jobs, tasks[0].uncertainty, first_seed)
+        lines = report(file, problems, out, settings, time.perf_counter() - start)
     except SumGPError as error:
         console.print(f"error: {error}", markup=False, style="bold red")
         raise typer.Exit(2) from error
@@ -132,20 +140,11 @@ def run_with_progress(
         run(tasks, file, jobs, dask, show, retry_failed)
 
 
-def report(
-    file: RecordFile,
-    problems: Sequence[Problem],
-    out: Path,
-    jobs: int,
-    uncertainty: str,
-    figures: bool,
-    seconds: float,
-    seed: int,
-) -> list[str]:
+def report(file: RecordFile, problems: Sequence[Problem], out: Path, settings: ReportSettings, seconds: float) -> list[str]:
     """Write tables, figures and page of these experiments; the summary and the files in words."""
     by_name = {problem.name: problem for problem in problems}
     records = [record for record in file.read() if record.experiment in by_name]
-    facts = (("wall time of the last call, until the report", f"{seconds:.0f} s with {jobs} processes"),)
-    settings = ReportSettings(figures, jobs, uncertainty, seed, facts)
+    facts = (("wall time of the last call, until the report", f"{seconds:.0f} s with {settings.jobs} processes"),)
+    settings = replace(settings, facts=facts)
     written = write_report(records, by_name, all_methods(), out, settings)
     return [*written.lines, f"report: {out / 'report.html'}", f"tables: {out / 'tables.md'}"]

@@ -90,7 +90,7 @@ def score_sketches(comparisons: Sequence[Comparison], records: Sequence[Record])
         sketches.append(Sketch("ratios", "", caption, partial(_bound, draw_ratios, comparisons)))
     curves = coverage_curves(records)
     if curves:
-        caption = "Share of true values inside intervals of a stated level, over all data sets; the diagonal is right."
+        caption = "Observed against nominal coverage of the true values, over all data sets; on the diagonal both are equal."
         sketches.append(Sketch("calibration", "", caption, partial(_bound, draw_calibration, curves)))
     return sketches
 

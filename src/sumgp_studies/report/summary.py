@@ -121,7 +121,7 @@ def _place(ratio: tuple[str, Cell, float]) -> tuple[int, float, float]:
 
 
 def coverage_curves(records: Sequence[Record]) -> dict[str, dict[float, float]]:
-    """Method -> stated level -> mean observed coverage over all data sets."""
+    """Method -> nominal coverage -> mean observed coverage over all data sets."""
     gathered: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in comparable(records):
         for level, share in record.coverages.items():

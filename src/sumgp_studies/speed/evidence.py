@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from scipy.optimize import minimize
 
-from sumgp.solvers import DenseEvidence, KroneckerEvidence, choose_evidence
+from sumgp.solvers import Automatic, DenseEvidence, KroneckerEvidence
 from sumgp_studies.speed.problems import Size, multitask, outputs_over
 from sumgp_studies.speed.rivals import ValueAndGradient, gpytorch_evidence, has_gpytorch, sklearn_evidence
 from sumgp_studies.speed.timing import Bar, Section, cpu_seconds, lapack_cholesky, lapack_eigen, milliseconds, side_by_side
@@ -65,7 +65,7 @@ def _times(size: Size) -> dict[str, float]:
     """CPU seconds of one evidence with all derivatives, by program."""
     x, y = outputs_over(size)
     prior = multitask(size)
-    theta, dense, chosen = prior.start(), DenseEvidence(prior, x, y), choose_evidence(None, prior, x, y)
+    theta, dense, chosen = prior.start(), DenseEvidence(prior, x, y), Automatic().evidence(prior, x, y)
     works: dict[str, Callable[[], object]] = {
         LIMIT: lapack_cholesky(size.entries),
         DENSE: lambda: dense(theta),
@@ -122,7 +122,7 @@ def fit_section(sizes: tuple[Size, ...] = FIT_SIZES) -> Section:
     for size in sizes:
         x, y = outputs_over(size)
         prior = multitask(size)
-        ours = choose_evidence(None, prior, x, y)
+        ours = Automatic().evidence(prior, x, y)
         best, seconds = _maximised(ours, prior.start(), prior.bounds())
         cells = [str(size), type(ours).__name__.removesuffix("Evidence"), milliseconds(seconds), f"{best:.2f}"]
         if has_gpytorch():

@@ -30,7 +30,7 @@ def _model(uncertainty: str) -> ConstrainedGP:
 
 
 def oscillator_section() -> Section:
-    """Constrained fit + predict of the harmonic oscillator: 20 points, 2 outputs, 100 asked points."""
+    """Constrained fit + predict of the harmonic oscillator: 20 points, 2 outputs, 100 prediction points."""
     data = HarmonicOscillator().dataset(CELL, 0)
     rows = []
     for uncertainty in ("plug-in", "integrated"):
@@ -48,7 +48,7 @@ def oscillator_section() -> Section:
 
 
 def many_section(count: int = 100, jobs: int = 2) -> Section:
-    """Throughput of ``fit_many``: independent harmonic oscillators, plug-in, 100 asked points each."""
+    """Throughput of ``fit_many``: independent harmonic oscillators, plug-in, 100 prediction points each."""
     problem = HarmonicOscillator()
     sets = [problem.dataset(CELL, seed) for seed in range(count)]
     start = time.perf_counter()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.dense_markov import covariance, dense_law, dense_posterior, random_covariance, random_problem
 
+from sumgp.laws import project
 from sumgp.solvers.markov import (
     MarkovPrior,
     MaternTerm,
@@ -16,7 +17,6 @@ from sumgp.solvers.markov import (
     law_smooth,
     markov_prior,
     predict,
-    project,
     smooth,
     time_series,
 )
@@ -161,8 +161,11 @@ def test_repeated_times_and_law_only_where_active(rng: np.random.Generator) -> N
     t = np.concatenate([t, t[:20]])
     y = np.concatenate([y, y[:20] + 0.1 * rng.normal(size=(20, 2))])
     series = time_series(t, y, np.full(2, 0.01))
-    active = (series.times < 3.0)[:, None]
-    law = replace(circle_law(series), x=t[series.first], active=active)
+    law = PointLaw(
+        lambda f, x: np.where(x[:, None] < 3.0, circle(f), 0.0),
+        lambda f, x: np.where(x[:, None, None] < 3.0, circle_slope(f), 0.0),
+        t[series.first],
+    )
     found = law_smooth(prior, series, law)
     assert found.status == "converged"
     np.testing.assert_array_equal(found.mean[80:], found.mean[:20])
@@ -184,7 +187,7 @@ def test_prediction_between_law_points(rng: np.random.Generator) -> None:
     assert np.abs(circle(mean)).max() < 0.05 * np.abs(circle(free)).max()
     truth = np.stack([np.cos(new), -np.sin(new)], axis=1)
     assert np.sqrt(np.mean((mean - truth) ** 2)) < 0.8 * np.sqrt(np.mean((free - truth) ** 2))
-    on_law = project(mean, spread, PointLaw(lambda f, x: circle(f), lambda f, x: circle_slope(f), new))
+    on_law = project(circle_law(series), mean, spread, new).points
     assert np.abs(circle(on_law)).max() < 1e-15
 
 
@@ -234,34 +237,9 @@ def test_a_step_limit_is_reported(rng: np.random.Generator) -> None:
     assert law_smooth(prior, series, circle_law(series), max_steps=3).status == "step limit"
 
 
-def test_projection_is_the_nearest_point(rng: np.random.Generator) -> None:
-    """Lagrange's condition: the move is P J^T w, and a repeated row changes nothing."""
-    f = rng.normal(size=(50, 3)) + 1.0
-    P = np.array([random_covariance(rng, 3) for _ in range(50)])
-
-    def residual(f: np.ndarray, x: np.ndarray) -> np.ndarray:
-        return np.sum(f**2, axis=1, keepdims=True) - x[:, None]
-
-    def slope(f: np.ndarray, x: np.ndarray) -> np.ndarray:
-        return 2.0 * f[:, None, :]
-
-    x = np.sum(f**2, axis=1) * (1.0 + 0.02 * rng.normal(size=50))
-    found = project(f, P, PointLaw(residual, slope, x))
-    assert np.abs(residual(found, x)).max() < 1e-13
-    move, direction = found - f, np.einsum("itu,iu->it", P, found)
-    w = np.sum(move * direction, axis=1) / np.sum(direction**2, axis=1)
-    np.testing.assert_allclose(move, w[:, None] * direction, atol=1e-6)
-    twice = PointLaw(
-        lambda f, x: np.repeat(residual(f, x), 2, axis=1) * np.array([1.0, 1e6]),
-        lambda f, x: np.repeat(slope(f, x), 2, axis=1) * np.array([1.0, 1e6])[:, None],
-        x,
-    )
-    np.testing.assert_allclose(project(f, P, twice), found, atol=1e-9)
-
-
 def test_a_point_where_the_law_has_no_slope_stays() -> None:
     law = PointLaw(lambda f, x: circle(f), lambda f, x: circle_slope(f), np.zeros(2))
     f = np.array([[0.0, 0.0], [0.5, 0.5]])
-    found = project(f, np.broadcast_to(np.eye(2), (2, 2, 2)), law)
+    found = project(law, f, np.broadcast_to(np.eye(2), (2, 2, 2)), law.x).points
     np.testing.assert_array_equal(found[0], f[0])
     np.testing.assert_allclose(found[1], np.sqrt(0.5), rtol=1e-15)

@@ -16,7 +16,7 @@ import sympy
 from sumgp.laws.formula.hints import Place, unknown_function
 from sumgp.laws.formula.tree import Call, Equation, Name, Names, Node, Number, Power, Product, Sum, mentioned
 
-MAX_EXPONENT = 64
+MAX_EXPONENT = 64  # of whole powers: beyond it doubles overflow for ordinary values
 MAX_INDEXED_NODES = 5000  # parts of a law after sum(...) is written out
 _MAX_BITS = 1100  # of an exact numerator or denominator; beyond, a double is exact enough
 

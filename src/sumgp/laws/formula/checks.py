@@ -20,7 +20,7 @@ from sumgp.transforms import Identity, Power, Square
 
 _ROUND_OFF = 1e-9  # relative to the largest constant of a law: totals given with rounded digits are not contradictions
 _PROBES = 12  # points of each size at which an identity is tested
-_PROBE_SIZES = (0.1, 1.0, 30.0, 1e3, 1e6, 1e9)
+_PROBE_SIZES = (0.1, 1.0, 30.0, 1e3, 1e6, 1e9)  # of values: an identity holds at all of them, a coincidence does not
 _MAX_DEGREE = 8  # of polynomials whose critical points are found well by eigenvalues
 
 

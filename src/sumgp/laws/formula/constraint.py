@@ -41,7 +41,7 @@ from sumgp.laws.law import Law, SumLaw
 from sumgp.transforms import Identity, Square, Transform
 from sumgp.transforms import Power as WholePower
 
-MAX_EXPONENT = 64
+MAX_EXPONENT = 64  # as in ``algebra``: what exceeds it gets its error there
 _MAX_BITS = 500  # of a numerator or denominator: such numbers are far from the limits of doubles
 _CONSTANT = ("", 0)  # no name in a formula is empty
 

@@ -36,7 +36,7 @@ from sumgp.laws.formula.tree import (
 MAX_LENGTH = 2000  # characters of one law
 MAX_DEPTH = 50  # brackets, calls and exponents inside each other
 MAX_NODES = 500  # numbers, names and operations of one law
-MAX_LAWS = 200
+MAX_LAWS = 200  # in one text: bounds the time that a text from outside can take
 
 
 def split_laws(text: str) -> list[str]:

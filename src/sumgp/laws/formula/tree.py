@@ -213,6 +213,7 @@ def _children(node: Node) -> tuple[Node, ...]:
 
 UNKNOWN = "unknown"
 BUILT_IN = {"pi": Fraction(math.pi), "π": Fraction(math.pi), "e": Fraction(math.e)}
+# Endings of names that ``norm`` takes as one point.
 COORDINATES = (("_x", "_y", "_z"), ("x", "y", "z"), ("1", "2", "3"), ("_1", "_2", "_3"))
 
 Constant = float | str | Callable

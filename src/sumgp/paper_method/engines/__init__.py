@@ -5,14 +5,3 @@ from sumgp.paper_method.engines.laplace import Laplace
 from sumgp.paper_method.engines.moments import Gaussian, MomentMatched
 from sumgp.paper_method.engines.sites import Engine, EvidenceGradient, SiteResult
 from sumgp.paper_method.engines.variational import Variational
-
-__all__ = [
-    "Engine",
-    "EvidenceGradient",
-    "ExpectationPropagation",
-    "Gaussian",
-    "Laplace",
-    "MomentMatched",
-    "SiteResult",
-    "Variational",
-]

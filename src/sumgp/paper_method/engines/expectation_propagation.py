@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sumgp.errors import NumericalError
+from sumgp.errors import NumericalError, Status
 from sumgp.numerics import normal_rule
 from sumgp.paper_method.engines.laplace import Laplace
 from sumgp.paper_method.engines.sites import (
@@ -72,7 +72,7 @@ class ExpectationPropagation(Engine):
                 posterior = start_posterior(prior_mean, prior_cov, likelihood, start)
                 posterior, n_steps = self._iterate(prior_mean, prior_cov, likelihood, posterior, damping)
                 energy = _energy(prior_mean, posterior, _tilted(likelihood, posterior.marginals(), self.nodes))
-                return finished(posterior, energy, "converged", n_steps, self)
+                return finished(posterior, energy, Status.CONVERGED, n_steps, self)
             except NumericalError as error:
                 reason = str(error)
         return fall_back(self, reason, Laplace().infer(prior_mean, prior_cov, likelihood))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
 
-from sumgp.errors import NumericalError, SumGPWarning
+from sumgp.errors import NumericalError, Status, SumGPWarning
+from sumgp.numerics import backtrack
 from sumgp.paper_method.engines.moments import MomentMatched
 from sumgp.paper_method.engines.sites import (
     Engine,
@@ -25,6 +27,16 @@ from sumgp.paper_method.likelihoods import Likelihood, Terms
 
 # Relative gain in log density that round-off may hide.
 _ROUND_OFF = 1e-8
+FAIR_SHARE = 1e-4  # of the gain that the slope promises: less is no progress (Armijo)
+SHORTEST = 0.5**40  # of a full step
+
+
+class _Mode(NamedTuple):
+    """alpha (n,) at the mode, steps taken, and how the search ended."""
+
+    alpha: np.ndarray
+    n_steps: int
+    status: Status
 
 
 @dataclass(frozen=True)
@@ -52,9 +64,7 @@ class Laplace(Engine):
         except NumericalError as error:
             return fall_back(self, str(error), MomentMatched().infer(prior_mean, prior_cov, likelihood))
 
-    def _mode(
-        self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None
-    ) -> tuple[np.ndarray, int, str]:
+    def _mode(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None) -> _Mode:
         """alpha (n,) at the mode, steps taken, status."""
         # Warm starts are a step or two from the mode: the weights of the last sites, without their posterior.
         targets, precisions = start_sites(likelihood, start)
@@ -68,19 +78,19 @@ class Laplace(Engine):
             moved = _line_search(m, K, likelihood, here, direction, gain)
             # Very precise observations leave more round-off than the last gains: nothing better can be seen.
             if moved is here:
-                return here.alpha, step, "converged"
+                return _Mode(here.alpha, step, Status.CONVERGED)
             here = moved
             alpha = here.alpha
             # Newton's steps square the error, so a small gain that does not shrink any more is round-off.
             if gain <= self.tolerance or (gain < 1e-10 and gain > 0.5 * before):
-                return alpha, step, "converged"
+                return _Mode(alpha, step, Status.CONVERGED)
         warnings.warn(
             f"Laplace: the mode was not reached in {self.max_steps} steps (a further step promises a gain of {gain:.1e} in "
             "log density); raise max_steps",
             SumGPWarning,
             stacklevel=3,
         )
-        return alpha, self.max_steps, "step limit"
+        return _Mode(alpha, self.max_steps, Status.STEP_LIMIT)
 
     def _at_mode(
         self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, alpha: np.ndarray, n_steps: int, status: str
@@ -164,12 +174,15 @@ def _line_search(
     ``here`` itself comes back where the promise is as small as round-off may be.
     """
     roundoff = 1e-12 * max(1.0, abs(here.value))
-    length = 1.0
-    for _ in range(40):
-        proposal = _at(m, K, likelihood, here.alpha + length * direction)
-        if np.isfinite(proposal.value) and proposal.value >= here.value + 1e-4 * length * gain - roundoff:
-            return proposal
-        length *= 0.5
+
+    def risen(length: float) -> _Point | None:
+        point = _at(m, K, likelihood, here.alpha + length * direction)
+        enough = np.isfinite(point.value) and point.value >= here.value + FAIR_SHARE * length * gain - roundoff
+        return point if enough else None
+
+    found = backtrack(risen, SHORTEST)
+    if found is not None:
+        return found
     if gain < _ROUND_OFF * max(1.0, abs(here.value)):
         return here
     raise NumericalError("the line search for the posterior mode found no better point")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sumgp.errors import Status
 from sumgp.paper_method.engines.sites import Engine, EvidenceGradient, SiteResult, finished, noisy_site_gradient, regress
 from sumgp.paper_method.likelihoods import Likelihood, NoisySites
 
@@ -45,4 +46,4 @@ class MomentMatched(Engine):
 
 def _closed_form(prior_mean: np.ndarray, prior_cov: np.ndarray, sites: NoisySites, engine: Engine) -> SiteResult:
     posterior = regress(prior_mean, prior_cov, sites.targets, 1.0 / sites.variances)
-    return finished(posterior, posterior.log_density, "converged", 0, engine)
+    return finished(posterior, posterior.log_density, Status.CONVERGED, 0, engine)

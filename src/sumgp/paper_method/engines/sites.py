@@ -11,10 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from sumgp.errors import SumGPWarning
+from sumgp.errors import Status, SumGPWarning
 from sumgp.numerics import cholesky, cholesky_inverse, solve_cholesky, solve_lower
 from sumgp.paper_method.likelihoods import LOG_TWO_PI, Likelihood, NoisySites
 
@@ -208,7 +209,7 @@ def beside_exact_sites(
     targets, precisions = sites.targets.copy(), 1.0 / sites.variances
     if not len(rest):
         posterior = regress(prior_mean, prior_cov, targets, precisions)
-        return finished(posterior, posterior.log_density, "converged", 0, engine)
+        return finished(posterior, posterior.log_density, Status.CONVERGED, 0, engine)
     mean, cov, log_density = _given_others(prior_mean, prior_cov, targets, precisions, rest)
     begin = None if start is None else replace(start, targets=start.targets[rest], variances=start.variances[rest])
     result = solve(mean, cov, curved, begin)
@@ -217,9 +218,17 @@ def beside_exact_sites(
     return finished(posterior, log_density + result.evidence, result.status, result.n_steps, result.engine)
 
 
+class _GivenOthers(NamedTuple):
+    """Mean and covariance of some tasks given the sites of all others, and the log density of those."""
+
+    mean: np.ndarray
+    cov: np.ndarray
+    log_density: float
+
+
 def _given_others(
     m: np.ndarray, K: np.ndarray, targets: np.ndarray, precisions: np.ndarray, rest: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
+) -> _GivenOthers:
     """Mean and covariance of u[rest] given the sites of all others, and the log density of those sites' targets."""
     others = np.delete(np.arange(len(m)), rest)
     root, residual = np.sqrt(precisions[others]), (targets - m)[others]
@@ -228,7 +237,7 @@ def _given_others(
     solved = solve_lower(factor, right)
     half, white = solved[:, :-1], solved[:, -1]
     log_density = np.sum(np.log(root / np.diagonal(factor))) - 0.5 * (white @ white + len(root) * LOG_TWO_PI)
-    return m[rest] + half.T @ white, K[np.ix_(rest, rest)] - half.T @ half, float(log_density)
+    return _GivenOthers(m[rest] + half.T @ white, K[np.ix_(rest, rest)] - half.T @ half, float(log_density))
 
 
 def exact_noise_gradient(likelihood: Likelihood, posterior: SitePosterior, log_noise: np.ndarray) -> np.ndarray:

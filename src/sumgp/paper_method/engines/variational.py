@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from sumgp.errors import NumericalError, SumGPWarning
+from sumgp.errors import NumericalError, Status, SumGPWarning
 from sumgp.numerics import cholesky, normal_rule, solve_cholesky
 from sumgp.paper_method.engines.laplace import Laplace
 from sumgp.paper_method.engines.sites import (
@@ -48,6 +49,15 @@ class _Expectations:
     by_noise: np.ndarray
 
 
+class _Ascent(NamedTuple):
+    """Where the bound was highest, the bound, steps taken, and how the search ended."""
+
+    posterior: SitePosterior
+    bound: float
+    n_steps: int
+    status: Status
+
+
 @dataclass(frozen=True)
 class Variational(Engine):
     """q(u) = N(mean, cov) that maximises ELBO = E_q log p(y|u) - KL(q || prior).
@@ -78,9 +88,7 @@ class Variational(Engine):
         except NumericalError as error:
             return fall_back(self, str(error), Laplace().infer(prior_mean, prior_cov, likelihood))
 
-    def _ascend(
-        self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, posterior: SitePosterior
-    ) -> tuple[SitePosterior, float, int, str]:
+    def _ascend(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, posterior: SitePosterior) -> _Ascent:
         floor = precision_floor(K)
         state = _State(K, likelihood, posterior, self.nodes, floor)
         history: list[_State] = []
@@ -90,7 +98,7 @@ class Variational(Engine):
             small = max(1e-9, 0.01 * self.tolerance) * max(1.0, abs(state.bound))
             flat = len(bounds) >= _PATIENCE and state.bound - bounds[-_PATIENCE] < small
             if state.gap < self.tolerance or flat:
-                return state.posterior, state.bound, step, "converged"
+                return _Ascent(state.posterior, state.bound, step, Status.CONVERGED)
             bounds.append(state.bound)
             history = [*history[-_MEMORY:], state]
             highest = -np.inf
@@ -103,7 +111,7 @@ class Variational(Engine):
             else:
                 # Very precise observations leave the bound with more round-off than that: it cannot be seen to rise.
                 if highest > state.bound - _ROUND_OFF * max(1.0, abs(state.bound)):
-                    return state.posterior, state.bound, step, "converged"
+                    return _Ascent(state.posterior, state.bound, step, Status.CONVERGED)
                 raise NumericalError("no damping made the evidence bound rise")
             state = proposal
         warnings.warn(
@@ -111,7 +119,7 @@ class Variational(Engine):
             SumGPWarning,
             stacklevel=3,
         )
-        return state.posterior, state.bound, self.max_steps, "step limit"
+        return _Ascent(state.posterior, state.bound, self.max_steps, Status.STEP_LIMIT)
 
     def own_gradient(
         self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, result: SiteResult

@@ -6,20 +6,3 @@ from sumgp.paper_method.likelihoods.gaussian import GaussianLikelihood, LinkedLi
 from sumgp.paper_method.likelihoods.links import Link, link_of
 from sumgp.paper_method.likelihoods.noncentral import NoncentralSquare
 from sumgp.paper_method.likelihoods.stacked import StackedLikelihood, stacked
-
-__all__ = [
-    "LOG_TWO_PI",
-    "GaussianLikelihood",
-    "Likelihood",
-    "Link",
-    "LinkedLikelihood",
-    "NoisySites",
-    "NoncentralSquare",
-    "StackedLikelihood",
-    "Terms",
-    "column",
-    "likelihood_of_output",
-    "likelihood_of_transformed",
-    "link_of",
-    "stacked",
-]

@@ -1,6 +1,5 @@
-"""A law at given points, as arrays, and the projection of points onto it.
+"""Nonlinear laws over time: iterated linearisation of the law with the Markov smoother as the linear solver.
 
-Nonlinear laws over time: iterated linearisation of the law with the Markov smoother as the linear solver.
 The most probable f with g(f, x) = 0 minimises (f - mean)^T K^-1 (f - mean) / 2 + data misfit + |g|^2 / (2 s^2), the law's
 variance s^2 annealed to a part in 1e9. Every iterate is f = mean + K alpha with alpha known, because a smoothed mean
 satisfies alpha = B^T (rho - B f) for its whitened rows; so the prior's energy is alpha^T (f - mean) / 2 and costs nothing.
@@ -8,89 +7,46 @@ satisfies alpha = B^T (rho - B f) for its whitened rows; so the prior's energy i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from sumgp.errors import NumericalError
+from sumgp.errors import NumericalError, Status
+from sumgp.laws import project
+from sumgp.numerics import backtrack
 from sumgp.solvers.markov.chain import Chain, residuals
 from sumgp.solvers.markov.posterior import MarkovPosterior, MarkovPrior, posterior, refactorise, smooth
 from sumgp.solvers.markov.state_space import StateSpace, TimeSeries, with_rows
 
 PointFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-RANK = 1e-10  # eigenvalues of the rows' correlations below it: rows that repeat others
-
 
 @dataclass(frozen=True)
 class PointLaw:
-    """``residual(f, x)`` (n, R) = 0 with ``jacobian(f, x)`` (n, R, T), at inputs ``x`` (n, ...), imposed where ``active``.
-
-    ``active`` (n, R) is None where every row holds everywhere.
-    """
+    """``residual(f, x)`` (n, R) = 0 with ``jacobian(f, x)`` (n, R, T) at ``x`` (n, ...); both zero where not imposed."""
 
     residual: PointFunction
     jacobian: PointFunction
     x: np.ndarray
-    active: np.ndarray | None = None
+    is_linear: bool = False
 
     def values(self, f: np.ndarray) -> np.ndarray:
-        """(n, R) residuals, zero where a row is not imposed."""
-        values = self.residual(f, self.x)
-        return values if self.active is None else np.where(self.active, values, 0.0)
+        """(n, R) residuals."""
+        return self.residual(f, self.x)
 
     def slopes(self, f: np.ndarray) -> np.ndarray:
-        """(n, R, T) derivatives, zero where a row is not imposed."""
-        slopes = self.jacobian(f, self.x)
-        return slopes if self.active is None else np.where(self.active[:, :, None], slopes, 0.0)
-
-    def at(self, index: np.ndarray) -> PointLaw:
-        """The law at some of the points."""
-        active = None if self.active is None else self.active[index]
-        return PointLaw(self.residual, self.jacobian, self.x[index], active)
+        """(n, R, T) derivatives."""
+        return self.jacobian(f, self.x)
 
 
-def project(f: np.ndarray, covariance: np.ndarray, law: PointLaw, steps: int = 12) -> np.ndarray:
-    """(n, T) points on the law, each the nearest to f (n, T) in the metric of its covariance (n, T, T).
-
-    f_{k+1} = f + P J^T (J P J^T)^+ (J (f_k - f) - g(f_k)) for the first half of the steps, then Newton's method down to
-    round-off. A point stops where a step brings it no closer to the law.
-    """
-    found = f.copy()
-    live = np.arange(len(f))
-    for step in range(steps):
-        here, P = law.at(live), covariance[live]
-        g, J = here.values(found[live]), here.slopes(found[live])
-        origin, target = found[live], -g
-        if step < steps // 2:
-            origin, target = f[live], target + np.einsum("irt,it->ir", J, found[live] - f[live])
-        cross = np.einsum("itu,iru->itr", P, J)
-        inverse = _pseudo_inverse(np.einsum("irt,its->irs", J, cross))
-        trial = origin + np.einsum("itr,irs,is->it", cross, inverse, target)
-        value = here.values(trial)
-        closer = np.sum(value**2, axis=1) < np.sum(g**2, axis=1)
-        found[live[closer]] = trial[closer]
-        live = live[closer]
-        if not len(live):
-            break
-    return found
-
-
-def _pseudo_inverse(S: np.ndarray) -> np.ndarray:
-    """(n, R, R) pseudo-inverses of semidefinite S; rows that repeat others or vanish drop out, whatever their units."""
-    sd = np.sqrt(np.maximum(np.einsum("irr->ir", S), 0.0))
-    inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 0)
-    scale = inverse[:, :, None] * inverse[:, None, :]
-    if S.shape[1] == 1:
-        return scale
-    return np.linalg.pinv(S * scale, rcond=RANK, hermitian=True) * scale
-
-
-LEVELS = (1.0, 1e-1, 1e-2, 1e-3, 1e-6, 1e-9)
-LEVEL_STEPS = 6
+LEVELS = (1.0, 1e-1, 1e-2, 1e-3, 1e-6, 1e-9)  # of the law's variance, in units of what one measurement leaves open of it
+LEVEL_STEPS = 6  # at most, of each level but the last: rough is enough there
+MOST_STEPS = 60  # of all levels together
+LAST_STEP = 1e-6  # posterior sds without law, at which the last level ends
 COARSE = 0.1  # a step of so many posterior sds ends a level that is not the last
-SHORTEST = 1e-3
+SHORTEST = 1e-3  # of a full step: a step below 1/512 that does not lower the merit ends a level
 ROUND_OFF = 1e-15  # of the prior variance: a law's variance below it is not seen beside the first prediction
 SMALLEST = 1e-5  # of the prior sd: steps are not measured against anything smaller, or round-off would seem to move f
 SETTLED = 1e-3  # posterior sds: a Newton step so short changes no answer, and the merit, which has round-off, may not see it
@@ -178,39 +134,38 @@ def law_smooth(
     prior: MarkovPrior,
     series: TimeSeries,
     law: PointLaw,
-    levels: Sequence[float] = LEVELS,
     reference: np.ndarray | None = None,
-    tolerance: float = 1e-6,
-    max_steps: int = 60,
+    max_steps: int = MOST_STEPS,
 ) -> LawSmooth:
     """Condition on data and law; ``law`` is given at the series' distinct times, in their order.
 
-    The law's variances are ``levels`` times ``reference`` (n, R), by default what one measurement leaves uncertain;
-    ``tolerance`` is the last step relative to the posterior sd without law. The law must have values and slopes wherever
-    the search may go: outside its domain give it a continuation. For a linear law one level is enough.
+    The law's variances are ``LEVELS`` times ``reference`` (n, R), by default what one measurement leaves uncertain;
+    the last step is below ``LAST_STEP`` posterior sds without law. The law must have values and slopes wherever
+    the search may go: outside its domain give it a continuation.
     """
     free, point = _without_law(prior, series)
     sd = np.sqrt(np.maximum(np.einsum("itt->it", free.covariance), SMALLEST**2 * _prior_covariance(prior).diagonal()))
-    search, steps, status = None, 0, "step limit"
-    for level in levels:
-        final = level == levels[-1]
+    search, steps = None, 0
+    status: str = Status.STEP_LIMIT
+    for level in LEVELS:
+        final = level == LEVELS[-1]
         trial = _Search(free, law, _variance(level, law.slopes(point.f), free, reference))
         allowed = max_steps - steps if final else min(LEVEL_STEPS, max_steps - steps)
         try:
-            point, used, status = _descend(trial, point, sd, tolerance if final else COARSE, allowed)
+            point, used, status = _descend(trial, point, sd, LAST_STEP if final else COARSE, allowed)
         except NumericalError:
             if search is None:
                 raise
-            status = f"round-off at law variance {level:g}"
+            status = Status.ROUND_OFF.at(f"at law variance {level:g}")
             break
         search, steps = trial, steps + used
     assert search is not None
     last = search.linearised(search.at(point))
-    projected = project(point.f, free.covariance, law)
+    projected = project(law, point.f, free.covariance, law.x).points
     violation = law.values(projected)
     unmet = np.abs(violation) > UNMET * np.sqrt(_variance(1.0, law.slopes(projected), free, reference))
     if unmet.any():
-        status = f"law not met near t = {series.times[np.argmax(unmet.any(axis=1))]:.6g}"
+        status = Status.LAW_NOT_MET.at(f"near t = {series.times[np.argmax(unmet.any(axis=1))]:.6g}")
     return LawSmooth(projected[series.place], last.covariance, last, status, steps, violation[series.place])
 
 
@@ -221,7 +176,15 @@ def _without_law(prior: MarkovPrior, series: TimeSeries) -> tuple[_Free, _Point]
     return free, _point(solved)
 
 
-def _descend(search: _Search, point: _Point, sd: np.ndarray, limit: float, allowed: int) -> tuple[_Point, int, str]:
+class _Descent(NamedTuple):
+    """The last point of a level, its steps, and how it ended."""
+
+    point: _Point
+    steps: int
+    status: Status
+
+
+def _descend(search: _Search, point: _Point, sd: np.ndarray, limit: float, allowed: int) -> _Descent:
     """Steps at one law variance until one is below ``limit`` sds: the last point, the number of steps and the status.
 
     Near the end the merit is round-off of very large numbers; there a step is taken if it is at most half the last, and
@@ -233,12 +196,12 @@ def _descend(search: _Search, point: _Point, sd: np.ndarray, limit: float, allow
         change = _change(iterate, aim, sd)
         moved = aim if change <= 0.5 * before else _line_search(search, iterate, aim)
         if moved is None:
-            return iterate.point, step, "converged" if change <= max(limit, SETTLED) else "stalled"
+            return _Descent(iterate.point, step, Status.CONVERGED if change <= max(limit, SETTLED) else Status.STALLED)
         before = _change(iterate, moved, sd)
         iterate = moved
         if before <= limit:
-            return iterate.point, step, "converged"
-    return iterate.point, allowed, "step limit"
+            return _Descent(iterate.point, step, Status.CONVERGED)
+    return _Descent(iterate.point, allowed, Status.STEP_LIMIT)
 
 
 def _change(first: _Iterate, second: _Iterate, sd: np.ndarray) -> float:
@@ -283,12 +246,9 @@ def _prior_covariance(prior: MarkovPrior) -> np.ndarray:
 def _line_search(search: _Search, start: _Iterate, aim: _Iterate) -> _Iterate | None:
     """The first of 1, 1/2, 1/4 ... of the step that does not raise the merit; None if there is none."""
     bar = start.merit + 1e-11 * abs(start.merit)
-    if aim.merit <= bar:
-        return aim
-    length = 0.5
-    while length > SHORTEST:
-        trial = search.at(start.point.towards(aim.point, length))
-        if trial.merit <= bar:
-            return trial
-        length *= 0.5
-    return None
+
+    def lower(length: float) -> _Iterate | None:
+        trial = aim if length == 1.0 else search.at(start.point.towards(aim.point, length))
+        return trial if trial.merit <= bar else None
+
+    return backtrack(lower, SHORTEST)

@@ -1,0 +1,146 @@
+"""Forecasts, laws and uncertainties in the forms people have them, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sumgp.data import is_frame, read_columns
+from sumgp.errors import ConstraintError, DataError, worded
+from sumgp.estimator import as_constraint
+from sumgp.laws import Constraint, Law, LinearConstraint
+from sumgp.reconciliation.covariance import shrunk_covariance
+
+SYMMETRIC = 1e-8  # difference between a covariance and its transpose, of its largest entry, that round-off explains
+NEGATIVE = -1e-8  # eigenvalue of a covariance, of its largest, that round-off explains
+FEWEST_DRAWS = 3  # for a covariance of draws
+
+
+class Forecasts(NamedTuple):
+    """Means (n, T), draws (M, n, T) if they came so, what the law takes besides them (n, D), and names."""
+
+    mean: np.ndarray
+    draws: np.ndarray | None
+    x: np.ndarray
+    outputs: tuple[str, ...]
+    inputs: tuple[str, ...]
+    index: Any
+
+
+def read_forecasts(forecasts: Any, outputs: Sequence[str] | None, law: Any) -> Forecasts:
+    """A DataFrame (n, T) of means, an array of means, or an array (M, n, T) of draws."""
+    read = read_columns(forecasts, None, "forecasts")
+    if is_frame(read.table):
+        return _from_frame(read.table, outputs, law)
+    try:
+        values = np.asarray(forecasts, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(worded("forecasts", "numbers", type(forecasts).__name__, "give an array or a DataFrame")) from error
+    draws = values if values.ndim == 3 else None
+    mean = values if draws is None else values.mean(axis=0)
+    if mean.ndim != 2 or (draws is not None and len(draws) < FEWEST_DRAWS):
+        remedy = f"one row per forecast, one column per output; at least {FEWEST_DRAWS} draws first where there are draws"
+        raise DataError(worded("forecasts", "(n, T) means or (M, n, T) draws", f"shape {values.shape}", remedy))
+    names = tuple(outputs) if outputs is not None else _names_of(law, mean.shape[1])
+    if len(names) != mean.shape[1]:
+        raise DataError(worded("outputs", f"{mean.shape[1]} names, one per column", f"{len(names)}", "name every column"))
+    _check_finite(values, names)
+    return Forecasts(mean, draws, np.empty((len(mean), 0)), names, (), None)
+
+
+def _from_frame(frame: Any, outputs: Sequence[str] | None, law: Any) -> Forecasts:
+    columns = [str(name) for name in frame.columns]
+    names = tuple(outputs) if outputs is not None else (_names_of(law, len(columns)) if is_frame(law) else tuple(columns))
+    missing = [name for name in names if name not in columns]
+    if missing:
+        raise DataError(worded("forecasts", f"the columns {list(names)}", f"none called {missing[0]!r}", "rename or add it"))
+    inputs = tuple(name for name in columns if name not in names)
+    values = frame.set_axis(columns, axis=1)
+    mean = values[list(names)].to_numpy(dtype=float)
+    _check_finite(mean, names)
+    return Forecasts(mean, None, values[list(inputs)].to_numpy(dtype=float), names, inputs, frame.index)
+
+
+def _names_of(law: Any, count: int) -> tuple[str, ...]:
+    """Series of a hierarchy, else y1, y2, ..."""
+    return tuple(str(name) for name in law.index) if is_frame(law) else tuple(f"y{i + 1}" for i in range(count))
+
+
+def _check_finite(values: np.ndarray, names: Sequence[str]) -> None:
+    wrong = np.argwhere(~np.isfinite(values))
+    if len(wrong):
+        *_, row, column = wrong[0]
+        where = f"{values[tuple(wrong[0])]} in row {row} of {names[column]!r}"
+        raise DataError(worded("forecasts", "finite numbers", where, "drop that row or forecast it first"))
+
+
+def bound_law(law: Any, constants: Mapping[str, Any] | None, given: Forecasts) -> Law:
+    """The law for the forecasts' outputs."""
+    constraint = _hierarchy(law, given.outputs) if is_frame(law) else as_constraint(law, constants)
+    if constraint is None:
+        raise ConstraintError(worded("law", "a law to move the forecasts onto", "None", "e.g. 'a + b = total'"))
+    bound = constraint.bind(given.outputs, given.inputs) if isinstance(constraint, Constraint) else constraint
+    if bound.outputs != given.outputs:
+        got = f"one for {list(bound.outputs)}"
+        raise ConstraintError(worded("law", f"a law for the outputs {list(given.outputs)}", got, "bind it to these"))
+    if bound.unknowns:
+        got = f"{bound.unknowns[0]!r} unknown"
+        remedy = "reconcile has no data to estimate it from; add it as an output with its own forecast"
+        raise ConstraintError(worded("law", "numbers for all constants", got, remedy))
+    absent = [name for name in bound.extra_columns if name not in given.inputs]
+    if absent:
+        raise DataError(worded("forecasts", f"a column {absent[0]!r}, which the law needs", "none", "add it"))
+    return bound
+
+
+def _hierarchy(summing: Any, outputs: tuple[str, ...]) -> LinearConstraint:
+    """The law y = S b of a hierarchy: each series that is no bottom series minus its sum of bottom series is zero."""
+    series, bottom = [str(name) for name in summing.index], [str(name) for name in summing.columns]
+    lost = [name for name in (*series, *bottom) if name not in outputs] + [name for name in bottom if name not in series]
+    if lost:
+        remedy = "the rows of the summing matrix are all series, its columns the bottom ones"
+        raise ConstraintError(worded("law", f"{lost[0]!r} among forecasts and rows of the matrix", "no such name", remedy))
+    S = summing.to_numpy(dtype=float)
+    rows = []
+    for position, name in enumerate(series):
+        if name in bottom:
+            continue
+        row = np.zeros(len(outputs))
+        row[outputs.index(name)] = 1.0
+        row[[outputs.index(b) for b in bottom]] -= S[position]
+        rows.append(row)
+    if not rows:
+        raise ConstraintError(worded("law", "a series that is a sum of others", "bottom series only", "add the totals"))
+    return LinearConstraint(np.array(rows), 0.0)
+
+
+def error_covariances(given: Forecasts, covariance: Any, errors: Any) -> np.ndarray:
+    """(n, T, T) covariances of the forecasts: as given, from past errors, from the draws, or the identity."""
+    n, T = given.mean.shape
+    if covariance is not None and errors is not None:
+        raise DataError(worded("covariance", "a covariance or past errors", "both", "give one of them"))
+    if errors is not None:
+        values = errors[list(given.outputs)] if is_frame(errors) else errors
+        past = np.asarray(values, dtype=float)
+        if past.ndim != 2 or past.shape[1] != T:
+            raise DataError(worded("errors", f"{T} columns, one per output", f"shape {past.shape}", "one row per past time"))
+        return np.broadcast_to(shrunk_covariance(past), (n, T, T))
+    if covariance is not None:
+        values = covariance.loc[list(given.outputs), list(given.outputs)] if is_frame(covariance) else covariance
+        return np.broadcast_to(_checked(np.asarray(values, dtype=float), n, T), (n, T, T))
+    if given.draws is not None:
+        return np.stack([shrunk_covariance(given.draws[:, i] - given.mean[i]) for i in range(n)])
+    return np.broadcast_to(np.eye(T), (n, T, T))
+
+
+def _checked(V: np.ndarray, n: int, T: int) -> np.ndarray:
+    if V.shape not in ((T, T), (n, T, T)):
+        raise DataError(worded("covariance", f"shape {(T, T)} or {(n, T, T)}", f"{V.shape}", "one row and column an output"))
+    size = np.max(np.abs(V), initial=0.0)
+    if not np.isfinite(size) or np.max(np.abs(V - np.swapaxes(V, -1, -2))) > SYMMETRIC * size:
+        raise DataError(worded("covariance", "a finite symmetric matrix", "another", "use (V + V.T) / 2"))
+    if np.min(np.linalg.eigvalsh(V)) < NEGATIVE * size:
+        raise DataError(worded("covariance", "no negative eigenvalue", "one", "estimate it from errors= instead"))
+    return V

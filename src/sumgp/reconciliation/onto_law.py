@@ -1,0 +1,108 @@
+"""Somebody else's forecasts moved onto a law: reconcile(forecasts, law).
+
+A forecast N(m, V) of the outputs at one point is conditioned on the law. For a linear law F f = S,
+
+    m' = m - G (F m - S),   V' = (I - G F) V,   G = V F^T (F V F^T)^+,
+
+which is minimum-trace reconciliation (MinT) where V is the covariance of the forecast errors. A curved law takes m to the
+nearest point on it in the metric V, and draws of N(m, V) likewise, one by one. Forecasts given as draws keep their shape:
+each draw is moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sumgp.errors import ConstraintError
+from sumgp.laws import Law, UnitFreeLaw, make_unit_free, project
+from sumgp.prediction import common_numbers, point_draws
+from sumgp.reconciliation.given import Forecasts, bound_law, error_covariances, read_forecasts
+from sumgp.reconciliation.result import Reconciled
+from sumgp.strategies import Unprojected, projected_draws
+
+UNMET = 1e-6  # scaled residual above which a point counts as off the law
+
+
+def reconcile(
+    forecasts: Any,
+    law: Any,
+    *,
+    outputs: Sequence[str] | None = None,
+    constants: Mapping[str, Any] | None = None,
+    covariance: Any = None,
+    errors: Any = None,
+) -> Reconciled:
+    """Move forecasts onto a law, each as far as its uncertainty allows.
+
+    ``forecasts``: a DataFrame or array (n, T) of means, or an array (M, n, T) of M draws. ``outputs`` names the columns that
+    the law speaks of; other columns of a DataFrame are inputs of the law. ``law``: a formula, a list of them, a constraint
+    object, or the summing matrix of a hierarchy as a DataFrame (one row for each series, one column for each bottom series).
+    ``constants``: as in ConstrainedGP, numbers only.
+
+    The uncertainty decides who moves: ``covariance`` of the forecast errors, (T, T) or (n, T, T); or past ``errors``
+    (m, T), forecast minus outcome, whose covariance is estimated with shrunk correlations. Draws bring their own. Without
+    any, all outputs move alike in their own units, and no intervals are given.
+
+    >>> import sumgp
+    >>> moved = sumgp.reconcile([[3.0, 5.0, 10.0]], "a + b = total", outputs=["a", "b", "total"])
+    >>> moved.mean.round(3).tolist()
+    [[3.667, 5.667, 9.333]]
+    """
+    given = read_forecasts(forecasts, outputs, law)
+    bound = bound_law(law, constants, given)
+    V = error_covariances(given, covariance, errors)
+    free = _unit_free(bound, given, V)
+    metric = _metric(free, V)
+    T, scale = given.mean.shape[1], free.scale
+    start = _padded(given.mean / scale, free.n_columns)
+    moved = project(free, start, metric, given.x)
+    _check_met(moved.unmet, given)
+    found = Reconciled(given.outputs, bound, given.x, scale * moved.points[:, :T], index=given.index)
+    if given.draws is not None:
+        draws = projected_draws(free, _padded(given.draws / scale, free.n_columns), metric, given.x)
+    elif covariance is None and errors is None:
+        return found
+    elif free.is_linear:
+        tangent = (moved.projectors @ metric @ moved.projectors.transpose(0, 2, 1))[:, :T, :T]
+        return replace(found, covariance=tangent * scale[:, None] * scale[None, :])
+    else:
+        numbers = common_numbers(np.ones(1), np.arange(free.n_columns))
+        draws = point_draws(free, [Unprojected(start, metric, metric)], numbers, given.x)
+    return replace(found, draws=scale * draws[:, :, :T])
+
+
+def _unit_free(law: Law, given: Forecasts, V: np.ndarray) -> UnitFreeLaw:
+    """The law in units of each output's typical error, so that rows of very different size count alike."""
+    scale = np.sqrt(np.mean(np.einsum("ntt->nt", V), axis=0))
+    size = np.max(np.abs(given.mean), axis=0)
+    scale = np.where(scale > 0, scale, np.where(size > 0, size, 1.0))
+    return make_unit_free(law, np.zeros_like(scale), scale, given.mean / scale, given.x)
+
+
+def _metric(law: UnitFreeLaw, V: np.ndarray) -> np.ndarray:
+    """(n, C, C) covariances in the law's units; errors of soft rows come after the outputs."""
+    n, T, _ = V.shape
+    metric = np.zeros((n, law.n_columns, law.n_columns))
+    metric[:, :T, :T] = V / (law.scale[:, None] * law.scale[None, :])
+    soft = np.arange(T, law.n_columns)
+    metric[:, soft, soft] = law.soft_variances
+    return metric
+
+
+def _padded(values: np.ndarray, columns: int) -> np.ndarray:
+    """Values (..., T) with zeros for the errors of soft rows."""
+    return np.concatenate([values, np.zeros((*values.shape[:-1], columns - values.shape[-1]))], axis=-1)
+
+
+def _check_met(unmet: np.ndarray, given: Forecasts) -> None:
+    worst = int(np.argmax(unmet))
+    if unmet[worst] > UNMET:
+        label = worst if given.index is None else given.index[worst]
+        raise ConstraintError(
+            f"law: no values that meet it were found near the forecast of row {label}; check the law and its constants, "
+            "allow an error with noise= on the law, or give a covariance that lets more outputs move"
+        )

@@ -1,0 +1,103 @@
+"""Forecasts on the law: means, uncertainty, draws, tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from sumgp.errors import DataError, worded
+from sumgp.laws import Law
+from sumgp.notebook import facts_table, listed
+from sumgp.prediction import DrawnMarginals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Reconciled:
+    """Forecasts on the law: mean (n, T), and their uncertainty where one was given.
+
+    ``covariance`` (n, T, T) for linear laws; ``draws`` (M, n, T) for curved laws and for forecasts that came as draws.
+    """
+
+    outputs: tuple[str, ...]
+    law: Law
+    x: np.ndarray  # (n, D) what the law takes besides the outputs
+    mean: np.ndarray
+    covariance: np.ndarray | None = None
+    draws: np.ndarray | None = None
+    index: Any = None  # of the table of forecasts
+
+    @property
+    def std(self) -> np.ndarray:
+        """(n, T) standard deviations."""
+        if self.draws is not None:
+            return self.draws.std(axis=0)
+        return np.sqrt(np.maximum(np.einsum("ntt->nt", self._known_covariance()), 0.0))
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends (n, T) of central intervals."""
+        if not 0 < level < 1:
+            raise DataError(worded("level", "a number between 0 and 1", repr(level), "e.g. 0.95"))
+        return self.quantile(0.5 * (1.0 - level)), self.quantile(0.5 * (1.0 + level))
+
+    def quantile(self, probability: float) -> np.ndarray:
+        """(n, T) quantiles of the marginals."""
+        if self.draws is not None:
+            return DrawnMarginals(np.sort(self.draws, axis=0)).quantile(probability)
+        return self.mean + float(ndtri(probability)) * self.std
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """(n_samples, n, T) draws on the law; points are independent of each other."""
+        generator = np.random.default_rng(random_state)
+        if self.draws is not None:
+            chosen = generator.integers(len(self.draws), size=n_samples)
+            return self.draws[chosen]
+        values, vectors = np.linalg.eigh(self._known_covariance())
+        root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+        normal = generator.standard_normal((n_samples, *self.mean.shape))
+        return self.mean + np.einsum("ntk,snk->snt", root, normal)
+
+    def residual(self) -> np.ndarray:
+        """(n, R) left side minus right side of the law at the means."""
+        return self.law.residual(self.mean, self.x)
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """One row per forecast: mean, and sd, lower and upper where the uncertainty is known."""
+        import pandas as pd
+
+        columns: dict[str, np.ndarray] = {}
+        known = self.covariance is not None or self.draws is not None
+        std = self.std if known else None
+        ends = self.interval(level) if known else None
+        for t, name in enumerate(self.outputs):
+            columns[name] = self.mean[:, t]
+            if std is not None and ends is not None:
+                columns |= {f"{name}_sd": std[:, t], f"{name}_lower": ends[0][:, t], f"{name}_upper": ends[1][:, t]}
+        return pd.DataFrame(columns, index=self.index)
+
+    def _known_covariance(self) -> np.ndarray:
+        if self.covariance is None:
+            raise DataError(
+                "covariance: these forecasts came without their uncertainty; "
+                "give reconcile a covariance=, past errors=, or draws"
+            )
+        return self.covariance
+
+    def _facts(self) -> list[tuple[str, object]]:
+        return [
+            ("forecasts", len(self.mean)),
+            ("outputs", listed(self.outputs)),
+            ("laws", self.law.n_rows),
+            ("largest residual", f"{np.max(np.abs(self.residual()), initial=0.0):.1e}"),
+        ]
+
+    def __repr__(self) -> str:
+        return f"Reconciled({', '.join(f'{name}: {value}' for name, value in self._facts())})"
+
+    def _repr_html_(self) -> str:
+        return facts_table(self._facts())

@@ -1,0 +1,55 @@
+"""One fit of a protocol: rows to fit, parts to score, the law."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one part: inputs (n, D) with the law's own columns after them, and values (n, T), NaN = not scored."""
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+
+
+@dataclass(frozen=True)
+class Case:
+    """Rows ``x`` (N, D + E), ``y`` (N, T, NaN = not measured) for fitting, a law that is true, and the parts.
+
+    ``extra`` names the E columns of x that only the law uses. ``latent``: parts hold noiseless values, else measurements.
+    ``sizes`` (T,): errors are divided by them; None = by one number, the pooled standard deviation of the rows.
+    """
+
+    set_name: str
+    label: str
+    x: np.ndarray
+    y: np.ndarray
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    laws: tuple[str, ...]
+    parts: tuple[Part, ...]
+    constants: dict[str, Any] = field(default_factory=dict)
+    extra: tuple[str, ...] = ()
+    latent: bool = False
+    sizes: np.ndarray | None = None
+    groups: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def scale(self) -> np.ndarray:
+        """(T,) what errors are divided by."""
+        if self.sizes is not None:
+            return self.sizes
+        return np.full(len(self.outputs), np.sqrt(np.nanmean(np.nanvar(self.y, axis=0))))
+
+
+def gap_and_random(count: int, gap: tuple[float, float], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows for fitting, of the gap (a share of the ordered rows) and drawn at random, never the first or the last."""
+    inside = np.arange(int(gap[0] * count), int(gap[1] * count))
+    others = np.setdiff1d(np.arange(1, count - 1), inside)
+    drawn = np.sort(np.random.default_rng(seed).choice(others, int(0.2 * count), replace=False))
+    return np.setdiff1d(np.arange(count), np.concatenate([inside, drawn])), inside, drawn

@@ -1,0 +1,115 @@
+"""Results on public sets as a page: a table for each set, a summary, and one figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pandas as pd
+
+from sumgp_studies.experiments import Record
+from sumgp_studies.public.catalogue import PublicSet
+from sumgp_studies.public.competitors import OURS
+
+LAW = "law"
+
+
+def scores_table(records: Sequence[Record]) -> pd.DataFrame:
+    """One row a (set, part, method): root of the mean square error over cases, coverage, NLPD, CPU seconds, failures."""
+    rows = []
+    for r in records:
+        name, _, part = r.experiment.partition("/")
+        rows.append((name, part, r.method, r.rmse, r.coverage, r.nlpd, r.cpu_seconds, r.failed))
+    columns = ["set", "part", "method", "rmse", "coverage", "nlpd", "cpu", "failed"]
+    frame = pd.DataFrame(rows, columns=pd.Index(columns))
+    frame["rmse"] = frame["rmse"].astype(float) ** 2
+    table = frame.groupby(["set", "part", "method"], sort=False).mean()
+    table["rmse"] = np.sqrt(table["rmse"])
+    return table.reset_index()
+
+
+def ratios(table: pd.DataFrame) -> pd.DataFrame:
+    """One row a (set, part): our RMSE with the law over the best competitor's, and our coverage."""
+    rows = []
+    for key, group in table[table["failed"] == 0].groupby(["set", "part"], sort=False):
+        name, part = cast(tuple[str, str], key)
+        ours = group[group["method"] == LAW]
+        others = group[~group["method"].isin(OURS)]
+        if len(ours) and len(others):
+            best = others.iloc[int(np.argmin(others["rmse"]))]
+            rows.append(
+                (name, part, ours["rmse"].iloc[0] / best["rmse"], best["method"], ours["coverage"].iloc[0], len(others))
+            )
+    return pd.DataFrame(rows, columns=pd.Index(["set", "part", "ratio", "best competitor", "coverage", "competitors"]))
+
+
+def write_page(
+    records: Sequence[Record], sets: Sequence[PublicSet], hierarchies: dict[str, dict[str, float]], out: Path
+) -> Path:
+    """Write public.md and public.png below the folder ``out``; returns the page's path."""
+    table = scores_table(records)
+    summary = ratios(table)
+    lines = ["# Public data with known laws", "", *_summary_lines(summary), "", "![ratios and coverage](public.png)", ""]
+    for entry in sets:
+        own = table[table["set"] == entry.name]
+        if len(own):
+            lines += [f"## {entry.title}", "", f"Source: {entry.source}; licence: {entry.licence}.", ""]
+            lines += [*_set_table(own), ""]
+            lines += [f"Published, not measured here: {entry.published}", ""] if entry.published else []
+    for name, scores in hierarchies.items():
+        lines += [f"## Hierarchy: {name}", "", "| method | sCRPS |", "|---|---|"]
+        lines += [*(f"| {method} | {score:.4f} |" for method, score in scores.items()), ""]
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "public.md"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if len(summary):
+        _draw(summary, out / "public.png")
+    return path
+
+
+def _summary_lines(summary: pd.DataFrame) -> list[str]:
+    if summary.empty:
+        return ["No set has both our fit and a competitor yet."]
+    mean = float(np.exp(np.log(summary["ratio"]).mean()))
+    lost = summary[summary["ratio"] > 1.02]
+    lines = [
+        f"RMSE with the law over the best competitor's: geometric mean {mean:.2f} over {len(summary)} parts of "
+        f"{summary['set'].nunique()} sets, largest {summary['ratio'].max():.2f}. Below 1 we are better."
+    ]
+    if len(lost):
+        named = ", ".join(f"{r['set']} {r['part']} ({r['ratio']:.2f}, {r['best competitor']})" for _, r in lost.iterrows())
+        lines += ["", f"Where a competitor is better by more than 2 %: {named}."]
+    return lines
+
+
+def _set_table(own: pd.DataFrame) -> list[str]:
+    lines = ["| part | method | RMSE | coverage of 95 % intervals | NLPD | CPU s |", "|---|---|---|---|---|---|"]
+    for _, row in own.iterrows():
+        if row["failed"]:
+            lines.append(f"| {row['part']} | {row['method']} | failed | | | |")
+            continue
+        numbers = f"{row['rmse']:.4f} | {row['coverage']:.2f} | {row['nlpd']:.2f} | {row['cpu']:.1f}"
+        lines.append(f"| {row['part']} | {row['method']} | {numbers} |")
+    return lines
+
+
+def _draw(summary: pd.DataFrame, path: Path) -> None:
+    """Ratios and coverages side by side, one line for each part."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 1.2 + 0.26 * len(summary)), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    labels = [f"{row['set']}, {row['part']}" for _, row in summary.iterrows()]
+    place = np.arange(len(labels))[::-1]
+    better = summary["ratio"] <= 1.0
+    left.scatter(summary["ratio"], place, c=np.where(better, "tab:blue", "tab:orange"), zorder=2)
+    left.axvline(1.0, color="0.5", linewidth=1)
+    left.set(xscale="log", yticks=place, yticklabels=labels, xlabel="RMSE with the law / best competitor")
+    left.set_xticks([0.25, 0.5, 1.0, 2.0], labels=["0.25", "0.5", "1", "2"])
+    right.scatter(100 * summary["coverage"], place, color="tab:blue", zorder=2)
+    right.axvspan(92, 98, color="0.9")
+    right.axvline(95, color="0.5", linewidth=1)
+    right.set(xlabel="observed coverage of 95 % intervals, %", xlim=(60, 101))
+    figure.savefig(path, dpi=130)

@@ -1,0 +1,87 @@
+"""Sets from published simulators: a distillation column, a pooling problem; noise and gaps are added on top."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from sumgp_studies.public.case import Case, Part
+
+DISTILLATION_ROWS = 60
+POOLING_ROWS = 80
+TEST_ROWS = 300
+MISSING = 0.3  # share of entries, in the noisy cases
+NOISES = (0.0, 0.01, 0.03, 0.10)  # of each output's standard deviation
+DISTILLATION_LAWS = (
+    "y1 + y2 = x1 + x2",
+    "y1*y3 + y2*y6 = 0.697616946*x1",
+    "y1*y4 + y2*y7 = 0.302383054*x1",
+    "y3 + y4 = 1",
+    "y6 + y7 + y8 = 1",
+    "y9 = x3*y1",
+)
+POOLING_LAWS = ("y2 + y3 = x1 + x2", "y2 + y4 = x3", "y3 + y5 = x4", "y1*y2 + y1*y3 = 3*x1 + x2")
+
+
+def distillation(folder: Path) -> Iterator[Case]:
+    """Three inputs, eight outputs, six laws; the ninth output, y5, is about 1e-20 everywhere and left out."""
+    frame = pd.read_csv(folder / "distillation" / "distillation.csv")
+    outputs = ("y1", "y2", "y3", "y4", "y6", "y7", "y8", "y9")
+    x, truth = frame[["x1", "x2", "x3"]].to_numpy(float), frame[list(outputs)].to_numpy(float)
+    for number, noise in enumerate(NOISES):
+        generator = np.random.default_rng([number, 24])
+        chosen = generator.permutation(len(x))
+        fit, test = chosen[:DISTILLATION_ROWS], chosen[DISTILLATION_ROWS : DISTILLATION_ROWS + TEST_ROWS]
+        y = _measured(truth[fit], truth.std(axis=0), noise, generator)
+        parts = (Part(f"noise {noise:.0%}", x[test], truth[test]),)
+        label = f"noise {noise:.0%}"
+        yield Case(
+            "distillation", label, x[fit], y, ("x1", "x2", "x3"), outputs, DISTILLATION_LAWS, parts,
+            latent=True, sizes=truth.std(axis=0),
+        )  # fmt: skip
+
+
+def pooling(folder: Path) -> Iterator[Case]:
+    """Four inputs, five outputs, four laws; one output is free and partly random, so errors have a floor."""
+    frame = pd.read_csv(folder / "pooling" / "pooling.csv")
+    inputs, outputs = ("x1", "x2", "x3", "x4"), ("y1", "y2", "y3", "y4", "y5")
+    x, values = frame[list(inputs)].to_numpy(float), frame[list(outputs)].to_numpy(float)
+    for seed in (0, 1):
+        chosen = np.random.default_rng([seed, 25]).permutation(len(x))
+        fit, test = chosen[:POOLING_ROWS], chosen[POOLING_ROWS : POOLING_ROWS + TEST_ROWS]
+        parts = (Part("random", x[test], values[test]),)
+        sizes = values.std(axis=0)
+        yield Case("pooling", str(seed), x[fit], values[fit], inputs, outputs, POOLING_LAWS, parts, sizes=sizes)
+
+
+def lotka_volterra(folder: Path) -> Iterator[Case]:
+    """One and a half cycles of the stored solution with its invariant as the law, for two noises.
+
+    The stored solution drifts off its invariant by .005, which the law must survive.
+    """
+    frame = pd.read_csv(folder / "dae" / "lotka_volterra.csv")
+    frame = frame[frame["x1"] <= 50.0]
+    x, truth = frame[["x1"]].to_numpy(float), frame[["y1", "y2"]].to_numpy(float)
+    invariant = 0.02 * truth[:, 0] - 0.4 * np.log(truth[:, 0]) + 0.02 * truth[:, 1] - 0.1 * np.log(truth[:, 1])
+    law = ("0.02*y1 - 0.4*log(y1) + 0.02*y2 - 0.1*log(y2) = C",)
+    fit = np.arange(0, len(x), len(x) // 25)
+    test = np.setdiff1d(np.arange(len(x)), fit)
+    for number, noise in enumerate((0.03, 0.10)):
+        generator = np.random.default_rng([number, 26])
+        y = np.maximum(_measured(truth[fit], truth.std(axis=0), noise, generator), 1e-3)
+        parts = (Part(f"noise {noise:.0%}", x[test], truth[test]),)
+        yield Case(
+            "lotka_volterra", f"noise {noise:.0%}", x[fit], y, ("x1",), ("y1", "y2"), law, parts,
+            constants={"C": float(invariant[0])}, latent=True, sizes=truth.std(axis=0),
+        )  # fmt: skip
+
+
+def _measured(truth: np.ndarray, sizes: np.ndarray, noise: float, generator: np.random.Generator) -> np.ndarray:
+    """Values with noise relative to each output's size; entries are lost only where there is noise."""
+    y = truth + noise * sizes * generator.standard_normal(truth.shape)
+    lost = generator.random(truth.shape) < (MISSING if noise else 0.0)
+    lost[lost.all(axis=1)] = False
+    return np.where(lost, np.nan, y)
