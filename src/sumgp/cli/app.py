@@ -24,6 +24,7 @@ INTERRUPTED = 130  # what shells give a program that was stopped with Ctrl-C
 COMMANDS = {
     "fit": "sumgp.cli.fit:fit",
     "predict": "sumgp.cli.predict:predict",
+    "complete": "sumgp.cli.complete:complete",
     "check": "sumgp.cli.check:check",
     "report": "sumgp.cli.report:report",
     "demo": "sumgp.cli.demo:demo",

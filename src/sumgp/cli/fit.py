@@ -56,7 +56,7 @@ def fit(
     console = Console(stderr=as_json)
     reading = Reading(separator, decimal)
     constants = arguments.constants(constant or [])
-    frame, x_names, y_names, available = _columns(data, inputs, outputs, constants, reading)
+    frame, x_names, y_names, available = chosen_columns(data, inputs, outputs, constants, reading)
     if constraint:
         FormulaConstraint(constraint, constants).check_columns(y_names, x_names, available)
     gp = ConstrainedGP(
@@ -108,7 +108,7 @@ class Chosen(NamedTuple):
     available: list[str]
 
 
-def _columns(path: Path, inputs: str, outputs: str | None, constants: dict[str, Any], reading: Reading) -> Chosen:
+def chosen_columns(path: Path, inputs: str, outputs: str | None, constants: dict[str, Any], reading: Reading) -> Chosen:
     """The numbers of the named columns: inputs, columns that constants refer to, outputs."""
     table = read_table(path, reading)
     x_names, extra = arguments.names(inputs, "--inputs"), arguments.extra_columns(constants)

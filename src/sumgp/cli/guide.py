@@ -5,6 +5,7 @@ from __future__ import annotations
 SUMMARIES = {
     "fit": "Fit a table under a law; writes model.sumgp, predictions.csv and report.html.",
     "predict": "Predict mean, sd, lower and upper of each output at the rows of a table.",
+    "complete": "Fill the gaps of a table from a fit, the cells measured in the same row, and a law.",
     "check": "Say how a law is understood, before anything is fitted.",
     "report": "Write report.html of a folder again.",
     "demo": "Fit a noisy oscillator with and without its law of energy.",
@@ -24,6 +25,10 @@ EXAMPLES = {
     "predict": (
         "sumgp predict results/model.sumgp new.csv -o predictions.csv",
         "sumgp predict results/model.sumgp new.csv -o predictions.csv --level 0.5",
+    ),
+    "complete": (
+        'sumgp complete soil.csv --law "sand + silt + clay = 100" --inputs depth -o filled.csv',
+        'sumgp complete tower.csv --law "Rn = H + LE + G +- unknown" --inputs day --outputs Rn,H,LE,G -o filled.csv',
     ),
     "check": (
         'sumgp check "a + b = 1" --outputs a,b',

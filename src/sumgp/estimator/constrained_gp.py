@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -46,11 +46,18 @@ from sumgp.estimator.preparation import (
     warn_of_unused_constants,
     with_named_choices,
 )
-from sumgp.estimator.soundness import checked_status, looked_at, warn_if_contradicted, warn_if_repeats_contradict
-from sumgp.laws import Law, check_law, complete_scaling
+from sumgp.estimator.soundness import (
+    checked_status,
+    looked_at,
+    soft_law_report,
+    told_closed,
+    warn_if_contradicted,
+    warn_if_repeats_contradict,
+)
+from sumgp.laws import Law, check_law, complete_scaling, learnt_errors, with_errors
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
-from sumgp.prediction import Bounding, Posterior
+from sumgp.prediction import Bounding, Completion, Posterior, RowPosterior, complete_rows, given_rows
 from sumgp.priors import map_candidates, read_noise, read_weights, rougher_candidates
 from sumgp.solvers import Solver
 from sumgp.strategies import Asked, FitProblem, Fitted, Strategy, Unconstrained, choose_map_solver, typical_range
@@ -155,6 +162,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             fitted = strategy.fit(problem.in_order())
         self._keep(problem, law, strategy, fitted)
         self.bounding_: Bounding | None = bounding
+        self.fit_report_.details.update(soft_law_report(law))
+        self.fit_report_.details["closed_data"] = not isinstance(strategy, Unconstrained) and told_closed(problem)
         self.calendar_: Calendar = tables.calendar
         if bounding is not None:
             self.fit_report_.details.update(bounding.report(problem.data))
@@ -189,6 +198,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         warn_of_unused_constants(constraint, self.constants)
         law, bounds = bound_law(constraint, output_names, input_names, extra)
         data = Data(x, y, input_names, output_names, extra)
+        law = None if law is None else with_errors(law, learnt_errors(law, data))
         groups = output_groups(chosen_groups(self.groups, constraint, output_names, input_names), output_names)
         ordered = data.at(data.order)
         scaling = self._scaling(ordered, groups)
@@ -263,17 +273,42 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         named = [v for v in (self.constants or {}).values() if isinstance(v, str) and v != "unknown"]
         return tuple(dict.fromkeys(named))
 
-    def posterior(self, X: Any) -> Posterior:
-        """Posterior of all outputs at X, given data and law."""
+    @overload
+    def posterior(self, X: Any) -> Posterior: ...
+
+    @overload
+    def posterior(self, X: Any, given: Any) -> RowPosterior: ...
+
+    def posterior(self, X: Any, given: Any = None) -> Posterior | RowPosterior:
+        """Posterior of all outputs at X, given data and law, and given the cells ``given`` (n, T) measured there."""
+        return self._points(X) if given is None else given_rows(*self._table(X, given))
+
+    def complete(self, X: Any, Y: Any, *, level: float = 0.95, smooth_measured: bool = False) -> Completion:
+        """The table X, Y (NaN = gap) with every gap filled from the fit, the cells measured in the same row, and the law.
+
+        A gap is filled with the measurement that is expected there: ``std``, ``lower`` and ``upper`` include the noise.
+        Measured cells stay as they are; ``smooth_measured`` puts the estimated true values in their place. Rows may be
+        those that were fitted, or new ones.
+        """
+        return complete_rows(*self._table(X, Y), level, smooth_measured)
+
+    def _table(self, X: Any, Y: Any) -> tuple[Posterior, np.ndarray]:
+        """The posterior at the rows of a table, with the law only if it was imposed, and their cells (n, T)."""
+        points = self._points(X)
+        cells, _ = read_outputs(Y, self.data_.output_names, len(points.x))
+        check_row_labels(X, Y)
+        return points if self.fit_report_.strategy != "Unconstrained" else replace(points, law=None), cells
+
+    def _points(self, X: Any) -> Posterior:
         check_is_fitted(self, "fitted_", msg="This %(name)s instance is not fitted yet; call fit(X, Y) before predicting")
         X = read_columns(X, [*self.data_.input_names, *self.data_.extra_columns], "X", self.calendar_).table
         if is_frame(X) or not self.data_.extra_columns:
             x, _ = read_inputs(X, self.data_.input_names, self.data_.extra_columns)
         else:
             x = with_extra_columns(X, self.data_)
-        return Posterior(
-            self.fitted_, self.scaling_, self.law_, self.data_, x, calendar=self.calendar_, bounding=self.bounding_
-        )
+        closed = bool(self.fit_report_.details.get("closed_data", False))
+        points = Posterior(self.fitted_, self.scaling_, self.law_, self.data_, x, calendar=self.calendar_, closed=closed)
+        return replace(points, bounding=self.bounding_)
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """(n, T) means, on the law; with the standard deviations (n, T) or the joint covariance (nT, nT) if asked.

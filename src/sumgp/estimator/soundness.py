@@ -12,7 +12,7 @@ from sumgp.data import Data, in_bulk
 from sumgp.errors import SumGPWarning
 from sumgp.laws import Law, typical_rows
 from sumgp.prediction import Posterior
-from sumgp.strategies import FitProblem
+from sumgp.strategies import FitProblem, closed_imbalance
 
 # Codes that instruments and file formats write for "missing": -999, 9999.0, 99.99e3 and the like, and fill values.
 NINES = tuple(10.0**digits - 1.0 for digits in range(3, 10))
@@ -79,6 +79,7 @@ def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
 
 STANDARD_ERRORS = 6.0  # between a stated total and the data's own before a warning
 FEWEST_ROWS = 4  # complete rows: with fewer a mean says nothing against a stated total
+NAMED_ROWS = 5  # in a warning
 ROUND_OFF = 1e-9  # of a value: less than that is how it was written down
 
 
@@ -107,10 +108,37 @@ def warn_if_contradicted(problem: FitProblem, law: Law, noise: np.ndarray) -> No
         if abs(offset) > STANDARD_ERRORS * error + 2.0 * abs(bias) + float(law.noise[row]):
             warnings.warn(
                 f"the data contradict the law {law.labels[row]!r}: measured rows miss it by {offset:.4g} on average, "
-                f"with a standard error of {error:.2g}; check the total, or declare it unknown",
+                f"with a standard error of {error:.2g}; check the total or declare it unknown, or, if the law holds only "
+                f"roughly, write {law.labels[row]!r} with '+- unknown' at its end: mean and size of its error are then "
+                "estimated",
                 SumGPWarning,
                 stacklevel=3,
             )
+
+
+def soft_law_report(law: Law | None) -> dict[str, list[str]]:
+    """What complete rows told about the errors of laws that hold only roughly, in words; empty where nothing was asked."""
+    notes = () if law is None else law.notes
+    found = [f"{label}: {line}" for label, lines in zip(law.labels if law else (), notes, strict=False) for line in lines]
+    told = [line for line in found if ": error: " in line]
+    return {"soft_laws": [line.replace(": error: ", ": ", 1) for line in told]} if told else {}
+
+
+def told_closed(problem: FitProblem) -> bool:
+    """True if the rows meet the law up to rounding; rows that do not, where all others do, are named in a warning."""
+    found = closed_imbalance(problem)
+    if found is None:
+        return False
+    if found.misprints:
+        named = ", ".join(str(row) for row in found.misprints[:NAMED_ROWS])
+        more = ", ..." if len(found.misprints) > NAMED_ROWS else ""
+        warnings.warn(
+            f"{len(found.misprints)} row(s) ({named}{more}, counted from 0) miss a law that all other complete rows meet up "
+            "to rounding; look for a misprint there, or write NaN in place of the wrong value",
+            SumGPWarning,
+            stacklevel=3,
+        )
+    return found.all_closed
 
 
 def warn_if_repeats_contradict(problem: FitProblem) -> None:

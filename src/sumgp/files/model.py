@@ -17,7 +17,7 @@ from sumgp.files.archive import pack, unpack
 from sumgp.files.laws import is_storable, read_constraint, write_constraint
 from sumgp.files.nodes import Reader, Writer
 from sumgp.files.writing import write_file
-from sumgp.laws import Constraint, Law, bind_constraint
+from sumgp.laws import Constraint, Law, bind_constraint, learnt_errors, with_errors
 from sumgp.prediction import Bounding
 from sumgp.strategies import Fitted, Strategy, Unconstrained
 
@@ -162,6 +162,7 @@ def _rebuilt(document: dict[str, Any], arrays: list[np.ndarray], constraint: Any
     _check_data(data, scaling)
     made = _constraint(document, reader, constraint, constants)
     law, bounds = bind_constraint(made, data.output_names, data.input_names, data.extra_columns)
+    law = None if law is None else with_errors(law, learnt_errors(law, data))
     laws, facts = [() if law is None else (law,), () if bounds is None else bounds.laws], _stored_facts(document)
     if [len(part) for part in laws] != [len(part) for part in facts]:
         raise ConstraintError("constraint: the fitted one had other laws or bounds; hand over that one")

@@ -12,8 +12,10 @@ from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint,
 from sumgp.laws.function_law import FunctionLaw
 from sumgp.laws.functions import FunctionConstraint
 from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, make_unit_free, project
+from sumgp.laws.imbalance import Imbalance, measured_imbalance
 from sumgp.laws.latent import LatentMap, latent_map
 from sumgp.laws.law import Law, SumLaw
+from sumgp.laws.learnt import LearntError, learnt_errors, with_errors
 from sumgp.laws.linear import LinearConstraint
 from sumgp.laws.operators import Operator, as_operator, homogeneous_rows
 from sumgp.laws.points import (
@@ -42,10 +44,12 @@ __all__ = [
     "FormulaConstraint",
     "FunctionConstraint",
     "FunctionLaw",
+    "Imbalance",
     "Inequalities",
     "LatentMap",
     "Law",
     "LawSetup",
+    "LearntError",
     "Limits",
     "LinearConstraint",
     "Operator",
@@ -70,8 +74,10 @@ __all__ = [
     "homogeneous_rows",
     "independent_rows",
     "latent_map",
+    "learnt_errors",
     "linear_rows",
     "make_unit_free",
+    "measured_imbalance",
     "parse_constraint",
     "project",
     "set_up_law",
@@ -80,4 +86,5 @@ __all__ = [
     "typical_rows",
     "varying_columns",
     "where_held",
+    "with_errors",
 ]

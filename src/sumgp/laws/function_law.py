@@ -74,7 +74,8 @@ class FunctionLaw(Law):
     def explain(self) -> str:
         lines = [f"kind: general function of the outputs, {self.n_rows} row(s)"]
         for row, label in enumerate(self.labels):
-            lines += [f"row {row + 1}: {label}", *(f"  {line}" for line in self.explain_row(row))]
+            words = (*self.explain_row(row), *self.explain_noise(row))
+            lines += [f"row {row + 1}: {label}", *(f"  {line}" for line in words)]
         if self.unknowns:
             lines.append("estimated constants: " + ", ".join(self.unknowns))
         outside = self.outputs_outside()

@@ -109,6 +109,12 @@ class Law(ABC):
     def explain(self) -> str:
         """Several lines of plain text: kind, terms, outputs outside the law."""
 
+    def explain_noise(self, row: int) -> tuple[str, ...]:
+        """The line about the error of a row that does not hold exactly."""
+        if np.isnan(self.noise[row]):
+            return ("holds up to an error that is estimated from complete rows",)
+        return (f"holds up to a standard deviation of {self.noise[row]:g}",) if self.noise[row] > 0 else ()
+
     def outputs_outside(self) -> tuple[str, ...]:
         """Outputs that no row mentions."""
         used = self.involved().copy()
@@ -251,8 +257,7 @@ class SumLaw(Law):
         for row, label in enumerate(self.labels):
             lines.append(f"row {row + 1}: {label}")
             lines += [f"  {line}" for line in self.explain_row(row)]
-            if self.noise[row] > 0:
-                lines.append(f"  holds up to a standard deviation of {self.noise[row]:g}")
+            lines += [f"  {line}" for line in self.explain_noise(row)]
         if self.unknowns:
             lines.append("estimated constants: " + ", ".join(self.unknowns))
         outside = self.outputs_outside()

@@ -1,6 +1,7 @@
 """Means, intervals, samples and residuals of a fitted model, in the user's units."""
 
 from sumgp.prediction.bounding import Bounding
+from sumgp.prediction.completion import Completion, RowPosterior, complete_rows, given_rows
 from sumgp.prediction.mixture import mixture_quantile
 from sumgp.prediction.plotting import plot_posterior
 from sumgp.prediction.point_draws import DrawnMarginals, common_numbers, point_draws
@@ -9,9 +10,13 @@ from sumgp.prediction.tabulated import input_label
 
 __all__ = [
     "Bounding",
+    "Completion",
     "DrawnMarginals",
     "Posterior",
+    "RowPosterior",
     "common_numbers",
+    "complete_rows",
+    "given_rows",
     "input_label",
     "mixture_quantile",
     "plot_posterior",

@@ -8,7 +8,7 @@ predicted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from sumgp.laws import UnitFreeLaw
+from sumgp.prediction.closed_noise import noise_variances
 from sumgp.priors import canonical_order
 from sumgp.strategies import Unprojected, projected_draws
 
@@ -194,7 +195,8 @@ def drawn_marginals(posterior: Posterior, parts: Sequence[Unprojected], points: 
     numbers = common_numbers(fitted.weights, np.concatenate([np.argsort(order), np.arange(T, C)]))
     draws = posterior.outputs_of(point_draws(law, parts, numbers, posterior.x[points]), points)
     if posterior.noisy:
-        sds = posterior.scaling.y_scale * np.sqrt([c.noise for c in fitted.components])[numbers.owners]
-        draws = draws + (numbers.noise[:, None] * sds)[:, None, :]
+        here = replace(posterior, x=posterior.x[points], truth=None, noisy=False) if posterior.closed else posterior
+        sds = posterior.scaling.y_scale * np.sqrt(noise_variances(here))[numbers.owners]
+        draws = draws + numbers.noise[:, None, None] * sds
         draws = draws if posterior.ends is None else posterior.ends.at(points).clipped(draws)
     return DrawnMarginals(np.sort(draws, axis=0))

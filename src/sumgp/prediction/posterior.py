@@ -16,6 +16,7 @@ from sumgp.laws import Law, project
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
 from sumgp.prediction.bounding import BoundedPoints, Bounding, clipped_std
+from sumgp.prediction.closed_noise import noise_covariances, noise_variances, with_closed_noise
 from sumgp.prediction.constants import ConstantsPosterior, constants_posterior
 from sumgp.prediction.derivative import DerivativePosterior, derivative_of, own_columns
 from sumgp.prediction.mixture import (
@@ -61,6 +62,7 @@ class Posterior:
     truth: Posterior | None = None  # of the same points without noise, whose work a noisy one need not do again
     calendar: Calendar = field(default_factory=dict)  # of inputs that are dates
     bounding: Bounding | None = None  # bounds that predictions obey besides the law
+    closed: bool = False  # measurements obey the law too
 
     @property
     def output_names(self) -> tuple[str, ...]:
@@ -104,8 +106,7 @@ class Posterior:
         mixture = self._marginals.mixture
         if not self.noisy:
             return mixture
-        noise = np.stack([c.noise for c in self.fitted.components])[:, None, :]
-        return replace(mixture, sds=np.sqrt(mixture.sds**2 + noise))
+        return replace(mixture, sds=np.sqrt(mixture.sds**2 + noise_variances(self)))
 
     @cached_property
     def _skewed(self) -> SkewedMixture | None:
@@ -235,14 +236,19 @@ class Posterior:
         T, n = self._n_outputs, len(self.x)
         total = mixture_covariance(self.fitted, self.scaling.inputs(self.x), self.x, self.scaling.outputs(self._mean))
         if self.noisy:
-            noise = self.fitted.weights @ np.stack([c.noise for c in self.fitted.components])
-            total[np.diag_indices(n * T)] += np.tile(noise, n)
+            blocks = total.reshape(n, T, n, T)
+            blocks[range(n), :, range(n), :] += noise_covariances(self)
         return with_variances(total, np.tile(self.scaling.y_scale, n), self.std.ravel())
 
     def sample(self, n: int = 1, random_state: int = 0) -> np.ndarray:
         """(n, points, T) joint draws; each obeys law and bounds (with its own value of an unknown constant)."""
         self._check_joint("sample")
-        points, noise = Points(self.scaling.inputs(self.x), self.x), self.scaling.y_scale * float(self.noisy)
+        points = Points(self.scaling.inputs(self.x), self.x)
+        if self.noisy and self.closed:
+            numbers = np.random.default_rng([random_state, 1])
+            measured = lambda draws: self.outputs_of(with_closed_noise(self, draws, numbers))  # noqa: E731
+            return mixture_draws(self.fitted, points, measured, np.zeros(self._n_outputs), n, random_state)
+        noise = self.scaling.y_scale * float(self.noisy)
         draws = mixture_draws(self.fitted, points, self.outputs_of, noise, n, random_state)
         return self.ends.closed(draws) if self.noisy and self.ends is not None else draws
 

@@ -71,7 +71,10 @@ def _row_noise(model: ConstrainedGP, component: PosteriorComponent) -> RowNoise:
         assert known is not None
         return RowNoise(known)
     F = None
-    if model.fit_report_.details.get("closed_data", False):
+    details = model.fit_report_.details
+    # Models of version 0.1 do not say so themselves.
+    old = details.get("closed_data", False) and details.get("law") == "on the task covariance"
+    if details.get("noise_within_law", old):
         assert isinstance(model.law_, SumLaw)
         F = task_rows(model.law_, data, scaling).F
     return RowNoise(np.broadcast_to(component.noise, data.y.shape), F)

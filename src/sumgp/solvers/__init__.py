@@ -1,5 +1,6 @@
 """Regression with Gaussian noise: dense, Kronecker, and in weight space; long series: ``markov``, maps: ``vecchia``."""
 
+from sumgp.solvers.closed import ClosedEvidence, ClosedRows, closed_rows
 from sumgp.solvers.dense import (
     Automatic,
     Dense,
@@ -20,6 +21,8 @@ from sumgp.solvers.weights import SlopeOfOffset, WeightPosterior, build_features
 __all__ = [
     "MEAN_VARIANCE",
     "Automatic",
+    "ClosedEvidence",
+    "ClosedRows",
     "Dense",
     "DenseEvidence",
     "Evidence",
@@ -34,6 +37,7 @@ __all__ = [
     "Vecchia",
     "WeightPosterior",
     "build_features",
+    "closed_rows",
     "condition_on_data",
     "fits_kronecker",
 ]

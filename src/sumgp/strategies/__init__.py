@@ -1,6 +1,7 @@
 """Ways to impose a law, from ignoring it to conditioning on it."""
 
 from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
+from sumgp.strategies.closed_data import closed_imbalance
 from sumgp.strategies.collocated import Collocated
 from sumgp.strategies.conditioned import Conditioned
 from sumgp.strategies.joint_gaussian import JointSum
@@ -55,6 +56,7 @@ __all__ = [
     "Unconstrained",
     "Unprojected",
     "choose_map_solver",
+    "closed_imbalance",
     "component_left_out",
     "fit_candidates",
     "joined",

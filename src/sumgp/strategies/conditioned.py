@@ -9,14 +9,13 @@ import numpy as np
 from sumgp.errors import ConstraintError, DataError
 from sumgp.laws import Law, SumLaw, linear_rows, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw
-from sumgp.solvers import JointEvidence, build_features, condition_on_data
-from sumgp.strategies.averaging import fit_candidates, mix
+from sumgp.solvers import ClosedEvidence, Evidence, JointEvidence, Kronecker, build_features, condition_on_data
+from sumgp.strategies.averaging import EvidenceOf, fit_candidates, mix
+from sumgp.strategies.closed_data import closed_imbalance, closed_law_rows
 from sumgp.strategies.linearized import LawEngine
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import stacked
 from sumgp.strategies.weight_component import Component
-
-CLOSED = 3e-3  # rows that obey the law this well (in sds of the outputs) have noise that obeys it too
 
 
 @dataclass(frozen=True)
@@ -45,12 +44,15 @@ class Conditioned(Strategy):
     def _on_tasks(self, problem: FitProblem, law: SumLaw) -> Fitted:
         """Algorithm 3: constant F, S constant or varying, one separable term."""
         rows = task_rows(law, problem.data, problem.scaling)
-        task_law = TaskLaw(rows.F, rows.noise, rows.right_sides(problem.data.x))
-        rows_alike = problem.noise.known is None and problem.noise.row_factor is None
-        closed = rows_alike and _is_closed(problem, task_law)
-        problem = replace(problem, noise=replace(problem.noise, closed=closed))
+        task_law, keep = TaskLaw(rows.F, rows.noise, rows.right_sides(problem.data.x)), list(rows.right_sides.keep)
+        imbalance = closed_imbalance(problem)
+        closed = imbalance is not None and bool(np.all(imbalance.closed[keep] & (rows.noise == 0)))
+        kronecker = isinstance(problem.solver, Kronecker)
+        problem = replace(problem, noise=replace(problem.noise, closed=closed and not kronecker))
         priors = problem.priors("task", law=task_law)
-        fitted = fit_candidates(problem, priors)
+        fitted = fit_candidates(
+            problem, priors, _kronecker_of_closed(problem, task_law, keep) if closed and kronecker else None
+        )
 
         def build(prior: MultitaskPrior, theta: np.ndarray) -> Component:
             features = build_features(prior, theta, problem.x, rows.right_sides)
@@ -58,7 +60,8 @@ class Conditioned(Strategy):
             return Component(posterior, theta, prior.noise.typical(theta[prior.noise_slice]), prior.n_outputs)
 
         components, weights, report = mix(problem, fitted, build, None, self.draws)
-        report |= {"status": report["hyperparameter_status"], "law": "on the task covariance", "closed_data": closed}
+        report |= {"status": report["hyperparameter_status"], "law": "on the task covariance"}
+        report["noise_within_law"] = problem.noise.closed
         report["dropped_rows"] = list(rows.dropped)
         point_law = set_up_law(law, problem.data, problem.scaling, 1.0).law
         return stacked(problem, Fitted(components, weights, None, report), point_law, rows.F if closed else None)
@@ -74,9 +77,13 @@ class Conditioned(Strategy):
         priors = problem.priors("task", unknown=setup.unknown, soft=setup.law.soft_variances)
         rows, totals = linear_rows(setup, problem.data)
 
-        def evidence(prior: MultitaskPrior, order: np.ndarray) -> JointEvidence:
-            columns = [*order, *range(problem.n_outputs, rows.shape[2])]
-            return JointEvidence(prior, problem.x, problem.y[:, order], rows[:, :, columns], totals)
+        T = problem.n_outputs
+        closed = closed_law_rows(problem, rows[:, :, :T], totals, np.arange(law.n_rows))
+
+        def evidence(prior: MultitaskPrior, order: np.ndarray) -> Evidence:
+            columns = [*order, *range(T, rows.shape[2])]
+            joint = JointEvidence(prior, problem.x, problem.y[:, order], rows[:, :, columns], totals)
+            return joint if closed is None else ClosedEvidence(joint, prior, closed.of(np.arange(len(rows)), order))
 
         fitted = fit_candidates(problem, priors, evidence)
         engine = LawEngine(problem, setup, exact=True)
@@ -85,20 +92,22 @@ class Conditioned(Strategy):
         return stacked(problem, Fitted(components, weights, setup.law, report), setup.law)
 
 
-def _is_closed(problem: FitProblem, law: TaskLaw) -> bool:
-    """True if complete rows obey the law far better than independent noise would let them."""
-    y = problem.y
-    involved = np.any(law.F != 0, axis=0)
-    complete = ~np.isnan(y[:, involved]).any(axis=1)
-    if complete.sum() < 3 or np.any(law.noise > 0):
-        return False
-    filled = np.where(np.isnan(y), 0.0, y)[complete]
-    return float(np.max(np.abs(filled @ law.F.T - law.totals[complete]))) < CLOSED
-
-
 def _linear(law: Law | None) -> SumLaw:
     if not isinstance(law, SumLaw) or not law.is_linear:
         raise ConstraintError(
             "strategy: Conditioned() imposes linear laws only, and this law is nonlinear; use Linearized() or None"
         )
     return law
+
+
+def _kronecker_of_closed(problem: FitProblem, law: TaskLaw, keep: list[int]) -> EvidenceOf:
+    """The evidence of closed data by two eigendecompositions, which hold independent noise only."""
+    F = np.broadcast_to(law.F, (len(problem.y), *law.F.shape))
+    rows = closed_law_rows(problem, F, law.totals, np.array(keep))
+    assert rows is not None
+
+    def evidence(prior: MultitaskPrior, order: np.ndarray) -> Evidence:
+        plain = problem.solver.evidence(prior, problem.x, problem.y[:, order])
+        return ClosedEvidence(plain, prior, rows.of(np.arange(len(problem.y)), order))
+
+    return evidence

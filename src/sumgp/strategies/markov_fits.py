@@ -13,7 +13,7 @@ from sumgp.errors import Status, SumGPWarning
 from sumgp.hyperparameters import Objective, Scan, maximise, starting_points
 from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, linear_rows, project, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw, reordered
-from sumgp.solvers import SlopeOfOffset
+from sumgp.solvers import ClosedEvidence, ClosedRows, Evidence, SlopeOfOffset
 from sumgp.solvers.markov import (
     LawRows,
     Markov,
@@ -29,6 +29,7 @@ from sumgp.solvers.markov import (
     with_times,
 )
 from sumgp.strategies.averaging import WIDENING
+from sumgp.strategies.closed_data import closed_law_rows
 from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent, SeriesPlan, kernel_name
 from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moving_metric
 
@@ -169,7 +170,8 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     if plan.in_evidence:
         assert setup is not None
         law_rows = LawRows(*linear_rows(setup, problem.data))
-    theta, report = _hyperparameters(problem, prior, law_rows)
+    closed = _closed(problem, task_law, right_sides, law_rows)
+    theta, report = _hyperparameters(problem, prior, law_rows, closed)
     problem.progress("smoothing")
     series = observed_series(prior, theta, problem.x, problem.y)
     states = state_space_prior(prior, theta)
@@ -200,8 +202,21 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     return Fitted((component,), np.ones(1), law_used, report)
 
 
+def _closed(
+    problem: FitProblem, task_law: TaskLaw | None, right_sides: RightSides | None, law_rows: LawRows | None
+) -> ClosedRows | None:
+    """The law at rows that meet it as measured, where the law is in the evidence."""
+    if task_law is not None and right_sides is not None:
+        F = np.broadcast_to(task_law.F, (len(problem.y), *task_law.F.shape))
+        return closed_law_rows(problem, F, task_law.totals, np.array(right_sides.keep))
+    if law_rows is not None:
+        R = law_rows.rows.shape[1]
+        return closed_law_rows(problem, law_rows.rows[:, :, : problem.n_outputs], law_rows.totals, np.arange(R))
+    return None
+
+
 def _hyperparameters(
-    problem: FitProblem, prior: MultitaskPrior, law_rows: LawRows | None = None
+    problem: FitProblem, prior: MultitaskPrior, law_rows: LawRows | None = None, closed: ClosedRows | None = None
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Maximum a posteriori theta, on a stretch of consecutive rows from the middle where there are very many."""
     x, y = problem.x, problem.y
@@ -226,7 +241,10 @@ def _hyperparameters(
         law_rows = LawRows(law_rows.rows[rows][:, :, columns], law_rows.totals[rows])
     turned = reordered(local, outputs)
     y = y[rows][:, outputs]
-    objective = Objective(turned.prior, Markov().evidence(turned.prior, x[rows], y, law_rows))
+    evidence: Evidence = Markov().evidence(turned.prior, x[rows], y, law_rows)
+    if closed is not None:
+        evidence = ClosedEvidence(evidence, turned.prior, closed.of(rows, outputs))
+    objective = Objective(turned.prior, evidence)
     # Starts from the data first: a shorter lengthscale than the prior's is one that the rows were seen to have.
     starts = [*Scan(x[rows], y).starts(turned.prior, 1), *starting_points(objective, 1, problem.random_state)][:2]
     best = maximise(objective, random_state=problem.random_state, max_steps=100, starts=starts)

@@ -18,6 +18,7 @@ from sumgp.laws.formula.bounds import for_all, linear_row
 from sumgp.laws.formula.derivatives import differentiating_inputs, read_derivatives
 from sumgp.laws.formula.explain import constant_lines, explain_law
 from sumgp.laws.formula.syntax import parse_bounds, parse_equation, split_laws
+from sumgp.laws.formula.tolerance import held_up_to, split_tolerance
 from sumgp.laws.formula.tree import (
     BUILT_IN,
     Call,
@@ -225,9 +226,10 @@ class FormulaConstraint(Constraint):
     + - * / ** ^ ( ) and |a|, sqrt exp log log10 log2 sin cos tan asin acos atan sinh cosh tanh abs, ``sum(p)`` and
     ``mean(p)`` for outputs p1 ... pk, ``norm(a, b)`` for the distance of points with coordinates a_x, a_y[, a_z],
     ``d(z, t)`` and ``d(z, t, 2)`` for derivatives of outputs by inputs (also ``dz/dt``), the numbers pi and e, percentages
-    (100% is 1), and signs such as ², ½, ·. Names with spaces or signs are quoted with backticks. Bounds are linear in the
-    outputs: ``a >= 0``, ``0 <= p <= 1``, ``a + b <= capacity``, ``all >= 0`` for every output; < and > mean the same as <=
-    and >=.
+    (100% is 1), and signs such as ², ½, ·. Names with spaces or signs are quoted with backticks. A law that ends in
+    ``+- 0.5`` (or ± 0.5) holds up to an error of that standard deviation, one that ends in ``+- unknown`` up to an error
+    whose mean and size are estimated from the rows that were measured completely. Bounds are linear in the outputs:
+    ``a >= 0``, ``0 <= p <= 1``, ``a + b <= capacity``, ``all >= 0`` for every output; < and > mean the same as <= and >=.
 
     ``constants``: a number; "unknown" for a constant that is estimated; a function of X (n, D) giving (n,); or the name
     of a data column, which is then needed for predictions too.
@@ -244,9 +246,16 @@ class FormulaConstraint(Constraint):
         self.laws: tuple[str, ...] = tuple(law for text in texts for law in split_laws(text))
         if not self.laws:
             raise ConstraintError(worded("formula", "at least one equation", "empty text", 'write "z + v = 1"'))
-        pairs = [(law, parse_bounds(law)) for law in self.laws]
-        self._bounds = tuple(bound for _, bounds in pairs for bound in bounds)
-        self._laws = tuple(parse_equation(law) for law, bounds in pairs if not bounds)
+        tolerant = [(law, split_tolerance(law)) for law in self.laws]
+        pairs = [(law, part, parse_bounds(part.law)) for law, part in tolerant]
+        for law, part, bounds in pairs:
+            if bounds and part.sd != 0:
+                raise ConstraintError(worded("formula", "a bound without an error", repr(law), "leave out what follows +-"))
+        self._bounds = tuple(bound for *_, bounds in pairs for bound in bounds)
+        held = [(law, part) for law, part, bounds in pairs if not bounds]
+        self._laws = tuple(parse_equation(part.law) for _, part in held)
+        self._texts = tuple(law for law, _ in held)
+        self._tolerances = np.array([part.sd for _, part in held])
         self._equations = (*self._laws, *self._bounds)
 
     @property
@@ -270,7 +279,8 @@ class FormulaConstraint(Constraint):
         """
         if not self._laws:
             return no_law(outputs)
-        return _law_of(*read_derivatives(self._laws, read_names(outputs, inputs, self.constants)))
+        law = _law_of(*read_derivatives(self._laws, read_names(outputs, inputs, self.constants)))
+        return law if np.all(self._tolerances == 0) else held_up_to(law, self._tolerances, self._texts)
 
     def bounds(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> tuple[SumLaw, ...]:
         """Linear laws whose residual is to be zero or less, one for each bound; ``all`` stands for every output."""

@@ -44,7 +44,7 @@ _TOKEN = re.compile(
 _COMPARED = {"<": "<=", ">": ">=", "≤": "<=", "≥": ">="}
 # Other ways to write an operator.
 _SAME = {**_COMPARED, "·": "*", "⋅": "*", "×": "*", "∗": "*", "−": "-", "–": "-", "÷": "/", "∕": "/", "⁄": "/"}
-_SOFT = "would make the law hold only up to an error, which formulas cannot say so far; give SumConstraint(..., noise=0.5)"
+_SOFT = "stands once, at the end of a law, before the size of its error: a + b = 1 +- 0.5"
 _REFUSED = {
     "=>": "is not part of a formula; write >= for a bound",
     "=<": "is not part of a formula; write <= for a bound",
@@ -52,7 +52,7 @@ _REFUSED = {
     "≠": "is not a law; only equalities and bounds are imposed",
     "+-": _SOFT,
     "±": _SOFT,
-    "≈": "would make the law hold only roughly; write = for an exact law, or give SumConstraint(..., noise=0.5)",
+    "≈": "would make the law hold only roughly; write = for an exact law, and +- 0.5 at its end for a rough one",
 }
 
 

@@ -1,0 +1,67 @@
+"""The error up to which a law holds, at the end of its text: ``Rn = H + LE + G +- 50``, ``... ± unknown``."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from sumgp.laws.formula.hints import Place
+from sumgp.laws.function_law import FunctionLaw
+from sumgp.laws.law import Law
+
+TO_BE_ESTIMATED = math.nan  # standard deviation of a law's error that the data are to tell
+_SIGN = re.compile(r"`[^`]*`|(?P<sign>\+/-|\+-|±)")
+_NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
+LARGEST = 1e150  # squares of larger numbers are no doubles
+
+
+class Tolerant(NamedTuple):
+    """A law without its error, and the standard deviation of that: 0 = exact, NaN = to be estimated."""
+
+    law: str
+    sd: float
+
+
+def split_tolerance(text: str) -> Tolerant:
+    """Cut the error off the text of one law; ConstraintError with a caret where it is no number of zero or more."""
+    signs = [match for match in _SIGN.finditer(text) if match["sign"]]
+    if not signs:
+        return Tolerant(text, 0.0)
+    last = signs[-1]
+    law, size = text[: last.start()], text[last.end() :]
+    place = Place(text, last.start(), len(text))
+    if "=" not in law or len(signs) > 1:
+        raise place.error(f"{last['sign']} stands once, at the end of a law, before the size of its error: a + b = 1 +- 0.5")
+    if size.strip().lower() == "unknown":
+        return Tolerant(law.rstrip(), TO_BE_ESTIMATED)
+    if not _NUMBER.match(size.strip()) or not float(size) < LARGEST:
+        raise place.error(
+            f"after {last['sign']} a number is expected, the standard deviation of the law's error, or the word unknown, "
+            "which has it estimated; for two values of a root give the law squared"
+        )
+    return Tolerant(law.rstrip(), float(size))
+
+
+def held_up_to(law: Law, sds: np.ndarray, texts: Sequence[str]) -> Law:
+    """The law with errors of these standard deviations (R,), also where it is continued beyond its domain."""
+    soft = replace(law, noise=sds, labels=tuple(texts))
+    if isinstance(soft, FunctionLaw) and soft.relax is not None:
+        return replace(soft, relax=_Relaxed(soft.relax, sds, tuple(texts)))
+    return soft
+
+
+@dataclass(frozen=True)
+class _Relaxed:
+    """The relaxed law with the same errors."""
+
+    relax: Callable[[np.ndarray], FunctionLaw]
+    sds: np.ndarray
+    texts: tuple[str, ...]
+
+    def __call__(self, scale: np.ndarray) -> FunctionLaw:
+        return replace(self.relax(scale), noise=self.sds, labels=self.texts)

@@ -1,0 +1,206 @@
+"""Tables with gaps: rows given the cells that were measured in them, and the table with every gap filled."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import norm
+
+from sumgp.data import Calendar, Data
+from sumgp.errors import DataError, SumGPWarning, worded
+from sumgp.laws import measured_imbalance
+from sumgp.notebook import listed
+from sumgp.numerics import threads_for
+from sumgp.prediction.posterior import BLOCK, Posterior
+from sumgp.prediction.row_balance import Balance, Balanced, balanced
+from sumgp.prediction.row_cells import RowGaussians, Rows, already_used, given_cells
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN_ROWS = 5  # of the table in a notebook
+NAMED_ROWS = 5  # in a warning
+
+
+@dataclass(frozen=True, repr=False)
+class RowPosterior:
+    """Outputs of the rows of a table, each given the data, the law and the cells measured in the row itself.
+
+    ``mean``, ``std`` (n, T) and ``covariance`` (n, T, T) of each row, in the user's units. Rows are taken one by one: a
+    cell of one row says nothing about another beyond what the fit knows. ``observed()`` is the same for what a
+    measurement would give: cells that were measured are then known, and the rest meets the law as closely as the
+    measured rows of the data do.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    x: np.ndarray
+    data: Data
+    measurement: RowPosterior | None = None  # None: this is the measurement
+    determined: np.ndarray | None = None  # (n, T) cells that the law fixes from the measured ones
+    calendar: Calendar = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        of = "measurements of " if self.measurement is None else ""
+        return f"RowPosterior({len(self.x)} rows of {listed(self.data.input_names)}: {of}{listed(self.data.output_names)})"
+
+    @cached_property
+    def std(self) -> np.ndarray:
+        """(n, T) standard deviations."""
+        return np.sqrt(np.maximum(np.einsum("ntt->nt", self.covariance), 0.0))
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends (n, T) of the central interval that holds the value with probability ``level``."""
+        if not 0.0 < level < 1.0:
+            raise DataError(worded("level", "a probability between 0 and 1", repr(level), "e.g. 0.95"))
+        reach = float(norm.ppf(0.5 + 0.5 * level)) * self.std
+        return self.mean - reach, self.mean + reach
+
+    def sample(self, n: int = 1, random_state: int = 0) -> np.ndarray:
+        """(n, rows, T) draws, each row on its own."""
+        normal = np.random.default_rng(random_state).standard_normal((n, *self.mean.shape))
+        scale = np.maximum(np.sqrt(np.einsum("ntt->nt", self.covariance).max(axis=0)), 1e-300)
+        values, vectors = np.linalg.eigh(self.covariance / np.outer(scale, scale))
+        roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+        return self.mean + np.where(self.std > 0, scale * np.einsum("ntq,knq->knt", roots, normal), 0.0)
+
+    def observed(self) -> RowPosterior:
+        """The same for measurements of the cells."""
+        return self if self.measurement is None else self.measurement
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """One row per row of the table: inputs, then mean, sd, lower and upper of each output."""
+        lower, upper = self.interval(level)
+        return _frame(self, {"": self.mean, "_sd": self.std, "_lower": lower, "_upper": upper})
+
+
+@dataclass(frozen=True, repr=False)
+class Completion:
+    """A table with its gaps filled, in the user's units; all arrays are (n, T).
+
+    ``mean``: what was measured, and the expected measurement elsewhere. ``std``, ``lower``, ``upper`` of it (``level``);
+    for measured cells zero and the value itself. ``measured``: cells that were given. ``determined``: gaps that the law
+    fixes once the measured cells of their row are known.
+    """
+
+    mean: np.ndarray
+    std: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    measured: np.ndarray
+    determined: np.ndarray
+    level: float
+    rows: RowPosterior  # the rows that this was read off
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the T outputs."""
+        return self.rows.data.output_names
+
+    def __repr__(self) -> str:
+        return (
+            f"Completion({len(self.mean)} rows of {listed(self.rows.data.input_names)}: {listed(self.output_names)}; "
+            f"{int((~self.measured).sum())} gaps filled, {int(self.determined.sum())} of them determined by the law)"
+        )
+
+    def _repr_html_(self) -> str:
+        """The first rows with gaps as a table."""
+        gaps = np.flatnonzero((~self.measured).any(axis=1))[:SHOWN_ROWS]
+        shown = self.to_frame().iloc[gaps].to_html(float_format="{:.4g}".format)
+        return f"{escape(repr(self))}, the first {len(gaps)} rows with gaps:{shown}"
+
+    @property
+    def source(self) -> np.ndarray:
+        """(n, T) words: "measured", "law" (determined by the law from the row's cells) or "fit"."""
+        return np.where(self.measured, "measured", np.where(self.determined, "law", "fit"))
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per row of the table: inputs, then value, sd, lower, upper and source of each output."""
+        parts = {"": self.mean, "_sd": self.std, "_lower": self.lower, "_upper": self.upper, "_source": self.source}
+        return _frame(self.rows, parts)
+
+
+def _frame(rows: RowPosterior, parts: dict[str, np.ndarray]) -> pd.DataFrame:
+    import pandas as pd
+
+    names = [*rows.data.input_names, *rows.data.extra_columns]
+    columns: dict[str, Any] = {name: rows.x[:, i] for i, name in enumerate(names)}
+    columns = {n: rows.calendar[n].times(v) if n in rows.calendar else v for n, v in columns.items()}
+    for t, name in enumerate(rows.data.output_names):
+        columns |= {name + ending: values[:, t] for ending, values in parts.items()}
+    return pd.DataFrame(columns)
+
+
+def given_rows(posterior: Posterior, y: np.ndarray) -> RowPosterior:
+    """The rows at the points of ``posterior`` given their cells y (n, T), NaN = not measured; by blocks of rows."""
+    scaling, balance = posterior.scaling, _balance(posterior)
+    parts: list[RowGaussians] = []
+    laws: list[Balanced] = []
+    for start in range(0, len(y), BLOCK):
+        block = slice(start, start + BLOCK)
+        x, cells = posterior.x[block], y[block]
+        rows = Rows(scaling.inputs(x), x, scaling.outputs(cells), already_used(posterior.data, x, cells))
+        with threads_for(posterior.data.y.size):
+            part = given_cells(posterior.fitted, rows)
+            parts.append(part)
+            laws.append(_balanced(balance, part, x))
+    unmet = np.flatnonzero(np.concatenate([law.unmet for law in laws]))
+    if len(unmet):
+        _warn_of_unmet(unmet)
+    measured = np.concatenate([law.y for law in laws]), np.concatenate([law.covariance for law in laws])
+    f = np.concatenate([p.f for p in parts]), np.concatenate([p.f_covariance for p in parts])
+    determined = np.concatenate([law.determined for law in laws])
+    units = scaling.y_scale[:, None] * scaling.y_scale
+    exact = np.where(np.isnan(y), scaling.restore(measured[0]), y)
+    known = RowPosterior(exact, measured[1] * units, posterior.x, posterior.data, None, determined, posterior.calendar)
+    return replace(known, mean=scaling.restore(f[0]), covariance=f[1] * units, measurement=known)
+
+
+def complete_rows(posterior: Posterior, y: np.ndarray, level: float, smooth_measured: bool) -> Completion:
+    """The table with cells y (n, T) at the points of ``posterior``, its gaps filled."""
+    rows = given_rows(posterior, y)
+    measurement, measured = rows.observed(), ~np.isnan(y)
+    lower, upper = measurement.interval(level)
+    mean, std = measurement.mean, measurement.std
+    if smooth_measured:
+        below, above = rows.interval(level)
+        mean, std = np.where(measured, rows.mean, mean), np.where(measured, rows.std, std)
+        lower, upper = np.where(measured, below, lower), np.where(measured, above, upper)
+    assert measurement.determined is not None
+    return Completion(mean, std, lower, upper, measured, measurement.determined, level, rows)
+
+
+def _balance(posterior: Posterior) -> Balance | None:
+    """The law with its imbalance in the data; None without a law."""
+    law = posterior.law
+    if law is None:
+        return None
+    found = posterior.constants() if law.unknowns and posterior.fitted.law is not None else None
+    if law.unknowns and found is None:
+        return None
+    constants = np.zeros(0) if found is None else found["mean"].to_numpy()
+    variances = np.zeros(0) if found is None else found["sd"].to_numpy() ** 2
+    seen = measured_imbalance(law, posterior.data, posterior.scaling, constants)
+    return Balance(law, posterior.scaling, seen, constants, variances)
+
+
+def _balanced(balance: Balance | None, part: RowGaussians, x: np.ndarray) -> Balanced:
+    if balance is None:
+        nothing = np.zeros(part.y.shape, dtype=bool)
+        return Balanced(part.y, part.y_covariance, nothing, np.zeros(len(x), dtype=bool))
+    return balanced(balance, part.y, part.y_covariance, part.noise, x)
+
+
+def _warn_of_unmet(rows: np.ndarray) -> None:
+    named = ", ".join(str(r) for r in rows[:NAMED_ROWS]) + (", ..." if len(rows) > NAMED_ROWS else "")
+    warnings.warn(
+        f"complete: in {len(rows)} row(s) ({named}, counted from 0) no missing values meet the law together with the "
+        "measured ones; they are filled without it: check the cells of these rows",
+        SumGPWarning,
+        stacklevel=4,
+    )

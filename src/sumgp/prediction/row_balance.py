@@ -1,0 +1,164 @@
+"""What a law says of measurements: rows whose imbalance is known to be smaller than independent noise would make it.
+
+Independent noise gives the imbalance c = g(y) of a complete row the variance C = J R J^T. Complete rows of the data show
+c = bias +- sd instead. A row of which some cells are missing then has the density of the fit times
+N(c; bias, sd^2) / N(c; 0, C): what the fit says of c is taken back, and what was seen is put in its place. With sd = 0
+the missing cells are those that meet the law.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import chi2
+
+from sumgp.data import Scaling
+from sumgp.laws import Imbalance, Law
+
+STEPS = 50  # of Newton's method on a curved law
+NEAR = 1e-10  # last step, in standard deviations of the outputs
+LONGEST_STEP = 1.0  # of one step, in the same unit: further away a tangent says little
+TRACE = 1e-12  # of a row's slope: imbalance below this is round-off
+FORESEEN = 1e-4  # probability of an imbalance so much smaller than the noise explains, for it to be believed
+KNOWN = 1e-10  # variance of an imbalance, in units of the outputs' variances, below which there is nothing to be told
+DETERMINED = 1e-6
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The law at some rows of a table: ``seen`` its imbalance in the data, ``constants`` (U,) of the law with variances."""
+
+    law: Law
+    scaling: Scaling
+    seen: Imbalance
+    constants: np.ndarray
+    constant_variances: np.ndarray
+
+    def at(self, y: np.ndarray, x: np.ndarray) -> Slopes:
+        """Imbalance and slopes at unit-free cells y (n, T), each row divided by the size of its slope."""
+        T = y.shape[1]
+        constants = np.broadcast_to(self.constants, (len(y), len(self.constants)))
+        f = np.column_stack([self.scaling.restore(y), constants])
+        with np.errstate(all="ignore"):
+            g, J = self.law.residual(f, x), self.law.jacobian(f, x)
+            own = J[:, :, :T] * self.scaling.y_scale
+            size = np.sqrt(np.sum(own**2, axis=2))
+            good = self.law.active(x) & np.isfinite(g) & np.isfinite(size) & (size > 0)
+            size = np.where(good, size, 1.0)
+            loose = (self.law.noise / size) ** 2 + np.sum(J[:, :, T:] ** 2 * self.constant_variances, axis=2) / size**2
+        return Slopes(
+            np.where(good, g / size, 0.0),
+            np.where(good[:, :, None], own / size[:, :, None], 0.0),
+            np.where(good, loose, 0.0),
+        )
+
+
+class Slopes(NamedTuple):
+    """``g`` (n, R) imbalance, ``J`` (n, R, T) slopes by unit-free outputs, of length one, or zero where a row says nothing,
+    and ``loose`` (n, R) variances with which the law holds."""
+
+    g: np.ndarray
+    J: np.ndarray
+    loose: np.ndarray
+
+
+class Balanced(NamedTuple):
+    """Unit-free cells (n, T) and covariances (n, T, T), which cells the law determines from the measured ones of their
+    row (n, T), and rows (n,) in which no values were found that meet the law."""
+
+    y: np.ndarray
+    covariance: np.ndarray
+    determined: np.ndarray
+    unmet: np.ndarray
+
+
+def balanced(balance: Balance, y: np.ndarray, covariance: np.ndarray, noise: np.ndarray, x: np.ndarray) -> Balanced:
+    """Rows with cells y (n, T), covariances (n, T, T; zero for measured cells) and noise variances (n, T), at x.
+
+    A curved law is followed by Newton's method from the posterior mean, so that of several roots the nearest is taken.
+    """
+    start = balance.at(y, x)
+    believed = _believed(balance, start, noise)
+    missing = np.einsum("ntt->nt", covariance) > 0
+    if not believed.any():
+        return Balanced(y, covariance, _determined(balance, start, missing), np.zeros(len(y), dtype=bool))
+    linear = bool(getattr(balance.law, "is_linear", False))
+    now, there = y, start
+    for _ in range(1 if linear else STEPS):
+        moved, left = _update(balance, there, _Given(y, covariance, noise, believed), now)
+        step = moved - now
+        length = np.max(np.abs(step), axis=1)
+        if linear or np.all(length < NEAR):
+            now = moved
+            break
+        now = now + step * np.minimum(1.0, LONGEST_STEP / np.maximum(length, 1e-300))[:, None]
+        there = balance.at(now, x)
+    unmet = np.zeros(len(y), dtype=bool) if linear else ~(length < np.sqrt(NEAR))
+    now = np.where(unmet[:, None], y, now)
+    left = np.where(unmet[:, None, None], covariance, left)
+    return Balanced(now, left, _determined(balance, there, missing) & ~unmet[:, None], unmet)
+
+
+def _believed(balance: Balance, slopes: Slopes, noise: np.ndarray) -> np.ndarray:
+    """(R,) rows of the law whose imbalance in the data counts: met up to rounding, or far better than noise explains.
+
+    The error of a law that holds only roughly was found with the noise in it: there, any better counts.
+    """
+    seen = balance.seen
+    with np.errstate(invalid="ignore"):
+        C = np.median(np.einsum("nrt,nt->nr", slopes.J**2, noise) + slopes.loose, axis=0)
+        size = seen.count * (seen.sd**2 + seen.bias**2)
+        usual = np.where(balance.law.noise > 0, seen.count, chi2.ppf(FORESEEN, np.maximum(seen.count, 1)))
+        smaller = size < C * usual
+    return np.where(np.isfinite(seen.sd), seen.closed | smaller, False)
+
+
+class _Given(NamedTuple):
+    """Cells (n, T), covariances (n, T, T) and noise variances (n, T) before the law, and which rows (R,) of it count."""
+
+    y: np.ndarray
+    Q: np.ndarray
+    noise: np.ndarray
+    believed: np.ndarray
+
+
+def _update(balance: Balance, slopes: Slopes, given: _Given, around: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cells and covariances with the imbalance, linearised ``around`` some cells, as it was seen in the data."""
+    y, Q, noise, believed = given
+    seen, J = balance.seen, slopes.J * believed[:, None]
+    R = J.shape[1]
+    c = slopes.g * believed + np.einsum("nrt,nt->nr", J, y - around)
+    QJ = Q @ J.swapaxes(1, 2)
+    Qc = J @ QJ
+    # Rows that are fully measured, or not believed, have nothing to tell: a unit variance keeps them apart.
+    told = np.einsum("nrr->nr", Qc) > KNOWN * np.einsum("ntt->nt", Q).max(axis=1)[:, None]
+    Qc = np.where(told[:, :, None] & told[:, None, :], Qc, 0.0)
+    C = np.einsum("nrt,nt,nst->nrs", J, noise, J)
+    C[:, range(R), range(R)] += slopes.loose
+    C = np.where(told[:, :, None] & told[:, None, :], C, 0.0)
+    sd2 = np.where(believed, np.nan_to_num(seen.sd) ** 2 * (1.0 + 1.0 / np.maximum(seen.count, 1)), 1.0) + TRACE**2
+    bias = np.where(believed, np.nan_to_num(seen.bias), 0.0)
+    inverse = _inverse(Qc)
+    values, vectors = np.linalg.eigh(inverse - _inverse(C))
+    precision = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.swapaxes(1, 2)
+    precision[:, range(R), range(R)] += 1.0 / sd2
+    after = np.linalg.inv(precision)
+    target = np.einsum("nrs,ns->nr", after, np.einsum("nrs,ns->nr", inverse, c) + bias / sd2)
+    gain = QJ @ inverse
+    moved = y + np.einsum("ntr,nr->nt", gain, target - c)
+    return moved, Q + gain @ (after - Qc) @ gain.swapaxes(1, 2)
+
+
+def _inverse(A: np.ndarray) -> np.ndarray:
+    """Pseudo-inverses (n, R, R) of covariances."""
+    return np.linalg.pinv(A, rcond=1e-12, hermitian=True)
+
+
+def _determined(balance: Balance, slopes: Slopes, missing: np.ndarray) -> np.ndarray:
+    """(n, T) cells that exact rows of the law fix once the measured cells of their row are given."""
+    exact = balance.law.noise == 0
+    J = slopes.J * exact[:, None] * missing[:, None, :]
+    fixed = np.einsum("ntr,nrt->nt", np.linalg.pinv(J, rcond=1e-9), J)
+    return missing & (fixed > 1.0 - DETERMINED)

@@ -1,0 +1,143 @@
+"""Gaps of tables: gp.complete(X, Y) and gp.posterior(X, given=Y)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+from sumgp import ConstrainedGP
+from sumgp.errors import DataError, SumGPWarning
+
+LAW = "a + b + c = 10"
+FAST: dict[str, Any] = {"kernel": RBF(), "uncertainty": "plug-in", "restarts": 1}
+
+
+def composition(seed: int, closed: bool, n: int = 40, sd: float = 0.3) -> tuple[np.ndarray, np.ndarray]:
+    """Three smooth parts of ten with noise that obeys the sum, or does not."""
+    rng = np.random.default_rng(seed)
+    t = np.linspace(0.0, 6.0, n)
+    parts = np.stack([3.0 + np.sin(t), 3.0 + np.cos(1.3 * t), np.zeros(n)], axis=1)
+    parts[:, 2] = 10.0 - parts.sum(axis=1)
+    noise = sd * rng.standard_normal((n, 3))
+    return t, parts + (noise - noise.mean(axis=1, keepdims=True) if closed else noise)
+
+
+def with_gaps(Y: np.ndarray, seed: int) -> np.ndarray:
+    """One cell missing in every fourth row, two in the row after."""
+    rng, holed = np.random.default_rng(seed), Y.copy()
+    for i in range(1, len(Y) - 1, 4):
+        holed[i, rng.integers(3)] = np.nan
+        holed[i + 1, rng.permutation(3)[:2]] = np.nan
+    return holed
+
+
+def test_closed_cells_are_filled_by_the_law_and_measured_cells_stay() -> None:
+    t, Y = composition(1000, closed=True)
+    holed = with_gaps(Y, 1000)
+    gp = ConstrainedGP(LAW, outputs=["a", "b", "c"], **FAST).fit(t, holed)
+    done = gp.complete(t, holed)
+    measured = ~np.isnan(holed)
+    assert np.array_equal(done.mean[measured], holed[measured])
+    assert not done.std[measured].any()
+    alone = ~measured & (measured.sum(axis=1) == 2)[:, None]
+    assert np.array_equal(done.determined, alone)
+    assert np.max(np.abs(done.mean - Y)[alone]) < 1e-9
+    assert np.max(done.std[alone]) < 1e-6
+    assert np.max(np.abs(done.mean.sum(axis=1) - 10.0)) < 1e-9
+    assert set(done.source[alone]) == {"law"}
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_new_rows_and_fitted_rows_agree_and_nothing_is_used_twice(closed: bool) -> None:
+    t, Y = composition(1001, closed)
+    holed = with_gaps(Y, 1001)
+    gp = ConstrainedGP(LAW, outputs=["a", "b", "c"], **FAST).fit(t, holed)
+    done = gp.complete(t, holed)
+    turned = gp.complete(t[::-1].copy(), holed[::-1].copy())
+    assert turned.mean[::-1] == pytest.approx(done.mean, abs=1e-9)
+    # Rows that were fitted have their cells in the posterior already.
+    assert gp.posterior(t, given=holed).mean == pytest.approx(gp.posterior(t).mean, abs=1e-9)
+    # A cell that is new narrows the rest of its row.
+    narrower = gp.posterior(t[:1] + 0.05, given=[[Y[0, 0], np.nan, np.nan]])
+    free = gp.posterior(t[:1] + 0.05)
+    assert np.all(narrower.std < free.std)
+    nothing = gp.posterior(t, given=np.full_like(holed, np.nan))
+    assert nothing.mean == pytest.approx(gp.posterior(t).mean, abs=1e-9)
+    assert nothing.observed().std == pytest.approx(gp.posterior(t).observed().std, rel=0.3)
+
+
+def test_leave_cell_out_error_and_calibration_with_noise() -> None:
+    """Filled cells are nearer than the fit alone, and their standard deviations are right."""
+    z, alone, given = [], [], []
+    for seed in range(1000, 1005):
+        t, Y = composition(seed, closed=False, sd=0.5)
+        holed = with_gaps(Y, seed)
+        gp = ConstrainedGP(LAW, outputs=["a", "b", "c"], **FAST).fit(t, holed)
+        done, gaps = gp.complete(t, holed), np.isnan(holed)
+        z += ((done.mean - Y)[gaps] / done.std[gaps]).tolist()
+        new = gp.posterior(t, given=Y).observed()
+        assert np.array_equal(new.mean, Y)
+        given += np.abs(done.mean - Y)[gaps].tolist()
+        alone += np.abs(np.nanmean(holed, axis=0) - Y)[gaps].tolist()
+    assert 0.85 < np.sqrt(np.mean(np.square(z))) < 1.2
+    assert 0.9 < np.mean(np.abs(z) < 1.96) < 0.99
+    assert np.mean(given) < 0.7 * np.mean(alone)
+
+
+def test_closed_rows_with_two_gaps_use_the_measured_cell() -> None:
+    """In closed data the third part's deviation tells about the other two: half of it each."""
+    errors, without, z = [], [], []
+    for seed in range(1000, 1004):
+        t, Y = composition(seed, closed=True, sd=0.5)
+        holed = with_gaps(Y, seed)
+        gp = ConstrainedGP(LAW, outputs=["a", "b", "c"], **FAST).fit(t, holed)
+        done, two = gp.complete(t, holed), np.isnan(holed) & (np.isnan(holed).sum(axis=1) == 2)[:, None]
+        errors += ((done.mean - Y)[two] ** 2).tolist()
+        without += ((gp.posterior(t).mean - Y)[two] ** 2).tolist()
+        z += ((done.mean - Y)[two] / done.std[two]).tolist()
+    assert np.mean(errors) < 0.95 * np.mean(without)
+    assert 0.8 < np.sqrt(np.mean(np.square(z))) < 1.25
+
+
+def test_curved_law_fills_with_the_root_nearest_the_fit() -> None:
+    t = np.linspace(0.0, 6.0, 30)
+    Y = np.stack([np.cos(t), np.sin(t)], axis=1)
+    holed = Y.copy()
+    holed[[7, 16, 20], 1] = np.nan
+    gp = ConstrainedGP("z**2 + v**2 = 1", outputs=["z", "v"], **FAST).fit(t, holed)
+    done = gp.complete(t, holed)
+    assert done.mean == pytest.approx(Y, abs=1e-6)
+    assert done.determined.sum() == 3
+    holed[7, 0] = 1.5
+    with pytest.warns(SumGPWarning, match=r"1 row\(s\) \(7, counted from 0\)"):
+        impossible = gp.complete(t, holed)
+    assert not impossible.determined[7].any()
+
+
+def test_tables_blocks_and_words() -> None:
+    t, Y = composition(1002, closed=True)
+    holed = with_gaps(Y, 1002)
+    X, table = pd.DataFrame({"t": t}), pd.DataFrame(holed, columns=["a", "b", "c"])
+    gp = ConstrainedGP(LAW, **FAST).fit(X, table)
+    done = gp.complete(X, table)
+    many = gp.complete(np.tile(t, 10), np.tile(holed, (10, 1)))
+    assert many.mean[-40:] == pytest.approx(done.mean, abs=1e-9)
+    frame = done.to_frame()
+    assert list(frame.columns[:6]) == ["t", "a", "a_sd", "a_lower", "a_upper", "a_source"]
+    assert frame["a"].notna().all()
+    assert "30 gaps filled, 10 of them determined by the law" in repr(done)
+    assert "<table" in done._repr_html_()
+    assert np.all(done.lower <= done.mean)
+    assert np.all(done.mean <= done.upper)
+    smooth = gp.complete(X, table, smooth_measured=True)
+    assert smooth.mean[0] == pytest.approx(gp.posterior(X).mean[0], abs=1e-9)
+    assert np.all(smooth.std[0] > 0)
+    draws = gp.posterior(X, given=table).observed().sample(50)
+    assert np.max(np.abs(draws.sum(axis=2) - 10.0)) < 1e-6
+    assert np.array_equal(draws[0][~np.isnan(holed)], holed[~np.isnan(holed)])
+    with pytest.raises(DataError, match="level"):
+        gp.complete(X, table, level=1.0)
