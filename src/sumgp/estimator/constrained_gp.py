@@ -227,7 +227,6 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             solver=solver,
             bounds=bounds,
             rougher=rougher_candidates(half_range) if kernel is None else (),
-            own_kernels=self.kernel is None and self.rank is None,
         )
         return problem, law
 

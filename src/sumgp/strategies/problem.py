@@ -53,7 +53,6 @@ class FitProblem:
     solver: Solver = field(default_factory=Automatic)
     rougher: tuple[Candidate, ...] = ()  # curves that a nonlinear law may need although the data alone do not
     split: SplitLaw | None = None  # rows of the law that the prior obeys; ``law`` is then the rest
-    own_kernels: bool = False  # outputs may have kernels of their own beside the candidates
     bounds: Inequalities | None = None  # obeyed by predictions; fits do not look at them
 
     @property
@@ -65,6 +64,11 @@ class FitProblem:
     def y(self) -> np.ndarray:
         """(N, T) unit-free outputs with NaN = not measured."""
         return self.scaling.outputs(self.data.y)
+
+    @property
+    def own_kernels(self) -> bool:
+        """Whether outputs may have kernels of their own: nothing was said of kernel or rank."""
+        return bool(self.rougher) and self.rank is None
 
     @property
     def n_outputs(self) -> int:
