@@ -41,13 +41,14 @@ def _fitted(family: Family, problem: Problem, strategy: sumgp.Unconstrained | No
         warnings.simplefilter("always")
         posterior = gp.fit(problem.x, problem.y).posterior(problem.x_test)
         lower, upper = posterior.interval(LEVEL)
+    seconds = time.process_time() - start
     report, sd = gp.fit_report_, problem.truth.std(axis=0)
     return {
         "rmse": float(np.sqrt(np.mean(((posterior.mean - problem.truth) / sd) ** 2))),
         "coverage": float(np.mean((problem.truth >= lower) & (problem.truth <= upper))),
         "low_if_exact": low_if_exact(posterior, lower, upper),
         "width": float(np.mean((upper - lower) / sd)),
-        "cpu_seconds": time.process_time() - start,
+        "cpu_seconds": seconds,
         "status": report.status,
         "taper": report.details.get("taper"),
         "effective": report.details.get("effective_sample_size"),

@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 
 from sumgp.data import Data, Scaling
 from sumgp.errors import ConstraintError, SumGPWarning
-from sumgp.laws import BoundedLaw, Inequalities, Law, Limits, check_bounds
+from sumgp.laws import BoundedLaw, Inequalities, Law, Limits, check_bounds, split_law
 from sumgp.prediction.mixture import GaussianMixture
 from sumgp.strategies import Fitted
 
@@ -31,9 +31,15 @@ class Bounding:
 
     @classmethod
     def of(cls, bounds: Inequalities | None, law: Law | None, data: Data) -> Bounding | None:
-        """Bounds checked for being possible at the data's inputs, together with a linear law; None without bounds."""
+        """Bounds checked for being possible at the data's inputs, together with a linear law; None without bounds.
+
+        Of a law with derivatives only the rows without any are kept where a bound moves a point: one point has no slope.
+        """
         if bounds is None:
             return None
+        if law is not None and law.derivatives:
+            split = split_law(law)
+            law = None if split is None or split.rest is None or split.rest.derivatives else split.rest
         check_bounds(bounds, law, data.x)
         return cls(bounds, law, not cls(bounds).outside(data).any())
 

@@ -2,7 +2,7 @@
 
 from sumgp.laws.bounds import ALL
 from sumgp.laws.formula.constraint import FormulaConstraint, parse_constraint
-from sumgp.laws.formula.explain import explain_law
+from sumgp.laws.formula.explain import explain_law, where_held
 from sumgp.laws.formula.hints import near_name
 from sumgp.laws.formula.syntax import parse_bounds, parse_equation, split_laws
 from sumgp.laws.formula.tree import BUILT_IN, Name, calls, mentioned
@@ -20,4 +20,5 @@ __all__ = [
     "parse_constraint",
     "parse_equation",
     "split_laws",
+    "where_held",
 ]
