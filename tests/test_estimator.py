@@ -106,7 +106,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "no kernel in the list": ({"kernel": []}, DataError, "^kernel: expected at least one"),
     "kernel of unknown name": ({"kernel": "matern"}, DataError, "^kernel: expected one of rbf, matern12"),
     "uncertainty": ({"uncertainty": "both"}, DataError, "^uncertainty: expected 'integrated' or 'plug-in'"),
-    "strategy of unknown name": ({"strategy": "best"}, DataError, "^strategy: expected one of conditioned"),
+    "strategy of unknown name": ({"strategy": "best"}, DataError, "^strategy: expected one of collocated, conditioned"),
     "strategy class": ({"strategy": Conditioned}, DataError, "^strategy: expected a strategy object"),
     "solver of unknown name": ({"solver": "fast"}, DataError, "^solver: expected one of dense"),
     "rank too large": ({"rank": 4}, DataError, "^rank: expected a number from 0 to 3"),

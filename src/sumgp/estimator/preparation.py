@@ -148,7 +148,7 @@ def warn_of_settings_without_effect(solver: Solver, strategy: Strategy | None, r
         warnings.warn(
             f"solver: {type(solver).__name__}() has no use for {', '.join(changed)}; leave the default, or use Dense()",
             SumGPWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
