@@ -44,6 +44,7 @@ def real_keys() -> frozenset[str]:
     keys |= report_keys(SQUARES, strategy=sumgp.Linearized(taper=None), **quick)
     for law in (None, SQUARES, "z + v = 1"):
         keys |= report_keys(law, rows=40, solver=sumgp.Markov(), **quick)
+    keys |= report_keys("z + v = 1", rows=60, solver=sumgp.Vecchia(), **quick)
     return frozenset(keys)
 
 

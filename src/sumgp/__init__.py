@@ -21,12 +21,12 @@ if TYPE_CHECKING:
         Unknown,
         parse_constraint,
     )
-    from sumgp.many import FitResult, fit_many
+    from sumgp.many import FitResult, PredictedMap, fit_many, predict_map
     from sumgp.paper_method import Transformed
     from sumgp.paper_method.engines import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
     from sumgp.reconciliation import Reconciled, reconcile
-    from sumgp.solvers import Dense, Kronecker, Markov
-    from sumgp.strategies import Conditioned, Linearized, Projected, Unconstrained
+    from sumgp.solvers import Dense, Kronecker, Markov, Vecchia
+    from sumgp.strategies import Collocated, Conditioned, Linearized, Projected, Unconstrained
 
 __version__ = VERSION
 
@@ -45,12 +45,12 @@ _HOMES = {
     "errors": ("ConstraintError", "DataError", "NumericalError", "SumGPError", "SumGPWarning"),
     "estimator": ("ConstrainedGP",),
     "paper_method.engines": ("ExpectationPropagation", "Gaussian", "Laplace", "MomentMatched", "Variational"),
-    "many": ("FitResult", "fit_many"),
+    "many": ("FitResult", "PredictedMap", "fit_many", "predict_map"),
     "files": ("load",),
     "paper_method": ("Transformed",),
-    "solvers": ("Dense", "Kronecker", "Markov"),
+    "solvers": ("Dense", "Kronecker", "Markov", "Vecchia"),
     "reconciliation": ("Reconciled", "reconcile"),
-    "strategies": ("Conditioned", "Linearized", "Projected", "Unconstrained"),
+    "strategies": ("Collocated", "Conditioned", "Linearized", "Projected", "Unconstrained"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -72,6 +72,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Collocated",
     "Conditioned",
     "ConstrainedGP",
     "Constraint",
@@ -89,6 +90,7 @@ __all__ = [
     "Markov",
     "MomentMatched",
     "NumericalError",
+    "PredictedMap",
     "Projected",
     "Reconciled",
     "SumConstraint",
@@ -99,9 +101,11 @@ __all__ = [
     "Unconstrained",
     "Unknown",
     "Variational",
+    "Vecchia",
     "datasets",
     "fit_many",
     "load",
     "parse_constraint",
+    "predict_map",
     "reconcile",
 ]

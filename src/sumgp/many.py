@@ -1,4 +1,4 @@
-"""Thousands of independent fits: one call, one progress bar, one table of results, failures as rows."""
+"""Thousands of independent fits, and predictions of large maps: one call, one progress bar, several processes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FAILED = "failed"
+PART = 4096  # points predicted at a time: seconds of work, and a file of a few hundred kilobytes
 
 
 @dataclass(frozen=True)
@@ -98,3 +100,80 @@ def _complete(dataset: Any, at: Any, position: int) -> tuple[Any, Any, Any]:
         )
     X, Y = dataset[:2]
     return X, Y, dataset[2] if len(dataset) == 3 else (X if at is None else at)
+
+
+@dataclass(frozen=True)
+class PredictedMap:
+    """Means, standard deviations and ends of the interval (n, T) at all points, in the user's units."""
+
+    mean: np.ndarray
+    std: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Prediction:
+    """Predicts one part of the points; a part that is in its file already is read."""
+
+    model: ConstrainedGP
+    level: float
+    folder: Path | None
+
+    @property
+    def _fit(self) -> np.ndarray:
+        """Numbers that tell one fit from another."""
+        data = self.model.data_
+        return np.array([self.model.fit_report_.log_evidence, data.x.sum(), np.nansum(data.y)])
+
+    def __call__(self, part: tuple[int, np.ndarray]) -> np.ndarray:
+        """(4, n, T): mean, std, lower, upper."""
+        number, x = part
+        file = None if self.folder is None else self.folder / f"part-{number:06d}.npz"
+        if file is not None and file.is_file():
+            with np.load(file, allow_pickle=False) as stored:
+                same = np.array_equal(stored["x"], x) and np.array_equal(stored["fit"], self._fit)
+                if same and float(stored["level"]) == self.level:
+                    return stored["found"]
+            raise DataError(f"folder: {file} holds other points, another fit or another level; give an empty folder")
+        with limited_threads(1):
+            posterior = self.model.posterior(x)
+            found = np.stack([posterior.mean, posterior.std, *posterior.interval(self.level)])
+        if file is not None:
+            unfinished = file.with_suffix(".tmp.npz")
+            np.savez(unfinished, x=x, fit=self._fit, level=self.level, found=found)
+            unfinished.replace(file)
+        return found
+
+
+def predict_map(
+    model: ConstrainedGP,
+    X: Any,
+    *,
+    level: float = 0.95,
+    jobs: int = 2,
+    dask: str | None = None,
+    folder: Any = None,
+    progress: bool = True,
+) -> PredictedMap:
+    """Predictions of a fitted model at very many points, part by part in ``jobs`` processes or a Dask cluster at ``dask``.
+
+    With a ``folder`` each part is written as soon as it is there, and parts that are there are not computed again.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    x = model.posterior(X).x
+    place = None if folder is None else Path(folder)
+    if place is not None:
+        place.mkdir(parents=True, exist_ok=True)
+    parts = [(i, x[start : start + PART]) for i, start in enumerate(range(0, len(x), PART))]
+    found = np.empty((4, len(x), model.n_outputs_))
+    columns = (TextColumn("points"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, disable=not progress) as bar:
+        task = bar.add_task("points", total=len(x))
+        for position, result in spread(_Prediction(model, level, place), parts, jobs, dask):
+            if isinstance(result, Lost):
+                raise SumGPError(f"predict_map: part {position} was lost, {result.reason}; try again with fewer jobs=")
+            found[:, position * PART : position * PART + len(parts[position][1])] = result
+            bar.advance(task, len(parts[position][1]))
+    return PredictedMap(*found)

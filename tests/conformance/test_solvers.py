@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conformance.checks import check_numbers, check_on_law, data, estimator
 from conformance.laws import ASKED, LAWS, X
+from equivalence.small_problems import small_prior, some_data, some_theta
 from sklearn.gaussian_process.kernels import Matern
 
 from sumgp import (
@@ -23,6 +24,7 @@ from sumgp import (
     Transformed,
     Unconstrained,
 )
+from sumgp.solvers import Automatic, Solver
 from sumgp.strategies import Strategy
 
 # A new solver, and a new strategy, join by one line.
@@ -123,3 +125,18 @@ def test_something_that_is_no_solver_is_refused() -> None:
     law = LAWS["constant"]
     with pytest.raises(DataError, match=r"solver"):
         estimator(None, law, KERNEL, "dance").fit(X, data(law, "complete"))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("solver", [*SOLVERS.values(), Automatic()], ids=lambda solver: type(solver).__name__)
+def test_the_evidence_is_that_of_dense_and_its_value_alone_is_the_same(solver: Solver, missing: float) -> None:
+    prior = small_prior(kernels=(Matern(0.4, nu=1.5),))
+    x, y = some_data(missing=missing)
+    theta = some_theta(prior)
+    solver.check(prior, x, y)
+    evidence = solver.evidence(prior, x, y)
+    value, gradient = evidence(theta)
+    expected, slope = Dense().evidence(prior, x, y)(theta)
+    assert value == pytest.approx(expected, rel=1e-9)
+    assert evidence.value(theta) == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(gradient, slope, atol=1e-6 * np.max(np.abs(slope)))

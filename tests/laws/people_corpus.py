@@ -121,10 +121,13 @@ HINTED = [
     Hinted("a + b = 1 +- 0.1", "a b", "up to an error", "a + b = 1"),
     Hinted("a + b ≈ 1", "a b", "write = for an exact law", "a + b = 1"),
     # derivatives
-    Hinted("dz/dt = v", "z v slope", "derivative as an output of its own", "slope = v"),
-    Hinted("d(z, t) = v", "z v slope", "derivative as an output of its own", "slope = v"),
-    Hinted("z' = v", "z v slope", "derivative as an output of its own", "slope = v"),
-    Hinted("Δz = v", "z v slope", "derivative as an output of its own", "slope = v"),
+    Hinted("z' = v", "z v", "write d(z, t)", "d(z, t) = v"),
+    Hinted("Δz = v", "z v", "write d(z, t)", "d(z, t) = v"),
+    Hinted("∂z/∂t = v", "z v", "write d(z, t)", "d(z, t) = v"),
+    Hinted("d²z/dt² = v", "z v", "write d(z, t, 2)", "d(z, t, 2) = v"),
+    Hinted("d(z) = v", "z v", "an output and an input", "d(z, t) = v"),
+    Hinted("d(z, v) = 1", "z v", "derivatives are taken by inputs", "d(z, t) = 1"),
+    Hinted("d(z, t, 3) = v", "z v a", "a lower derivative as an output", "d(z, t, 2) = a; d(a, t) = v"),
     # other notations
     Hinted("a:b = 2:1", "a b", "a/b for a ratio a:b", "a/b = 2/1"),
     Hinted(r"\frac{1}{2} z^2 = E", "z", "LaTeX is not read", "(1)/(2)*z**2 = E", {"E": 1.0}),

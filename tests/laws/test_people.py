@@ -35,12 +35,12 @@ def test_refused_with_a_hint_that_leads_to_the_law(case: Hinted) -> None:
     names = case.outputs.split()
     given = {} if "constants=" in case.phrase else case.constants
     with pytest.raises(ConstraintError) as caught:
-        parse_constraint(case.text, names, constants=given)
+        parse_constraint(case.text, names, ["t"], constants=given)
     message = str(caught.value)
     assert case.phrase in message
     assert ("did you mean" in message) == ("did you mean" in case.phrase)
     if case.instead:
-        parse_constraint(case.instead, names, constants=case.constants)
+        parse_constraint(case.instead, names, ["t"], constants=case.constants)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from rich.console import Console
 from sumgp.cli import arguments
 from sumgp.cli.tables import Reading, number_columns, read_table
 from sumgp.estimator import default_strategy
-from sumgp.laws import FormulaConstraint, Law, explain_law
+from sumgp.laws import FormulaConstraint, Law, explain_law, where_held
 
 
 def check(
@@ -56,6 +56,7 @@ def _as_numbers(law: Law, misses: list[tuple[int, float, float]] | None) -> dict
         "data_columns": list(law.extra_columns),
         "outputs_outside": list(law.outputs_outside()),
         "explanation": law.explain().splitlines(),
+        "held": list(where_held(law)),
     }
     if misses is not None:
         result["data"] = [
@@ -67,9 +68,10 @@ def _as_numbers(law: Law, misses: list[tuple[int, float, float]] | None) -> dict
 def _misses(law: Law, path: Path, inputs: list[str], reading: Reading) -> list[tuple[int, float, float]]:
     """Per row of the law: complete data rows, mean and mean size of left minus right side there.
 
-    Unknown constants take the value that a row suggests for them, so a law with one is not judged.
+    Unknown constants take the value that a row suggests for them, so a law with one is not judged, nor one
+    with derivatives, which are not measured.
     """
-    if law.unknowns:
+    if law.unknowns or law.derivatives:
         return [(0, np.nan, np.nan)] * law.n_rows
     x_names = [*inputs, *law.extra_columns]
     frame = number_columns(read_table(path, reading), [*x_names, *law.outputs], str(path), reading.decimal)

@@ -30,12 +30,15 @@ from sumgp.estimator.preparation import (
     as_constraint,
     bound_law,
     check_choices,
+    check_derivatives,
     check_row_labels,
     checked_rank,
     choose_solver,
     chosen_candidates,
     chosen_groups,
     default_strategy,
+    dense_solver,
+    eliminated,
     period_of,
     read_fit_tables,
     warn_of_settings_without_effect,
@@ -48,8 +51,8 @@ from sumgp.laws import Law, check_law, complete_scaling
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
-from sumgp.priors import read_noise, read_weights, rougher_candidates
-from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, typical_range
+from sumgp.priors import map_candidates, read_noise, read_weights, rougher_candidates
+from sumgp.strategies import Asked, FitProblem, Fitted, Strategy, Unconstrained, choose_map_solver, typical_range
 
 
 class ConstrainedGP(RegressorMixin, BaseEstimator):
@@ -73,7 +76,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         None = chosen from the law; Conditioned(), Linearized(), Projected(), Transformed(), Unconstrained(), or
         such a name in lower case: "linearized".
     solver
-        None = chosen from data and kernel; Dense(), Kronecker(), Markov(), or "dense", "kronecker", "markov".
+        None = chosen from data and kernel; Dense(), Kronecker(), Markov(), Vecchia(), or
+        such a name in lower case: "vecchia".
     uncertainty
         "integrated" (hyperparameters averaged over) or "plug-in". With more than 1500 measurements and under Markov()
         hyperparameters are plugged in, with bands as much wider as averages are.
@@ -139,8 +143,10 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         if law is None and not isinstance(strategy, Unconstrained):
             name = type(strategy).__name__
             raise ConstraintError(f"strategy: {name}() needs a law, got constraint=None; give one or use Unconstrained()")
-        if law is not None and not isinstance(strategy, Unconstrained):
-            check_law(law, problem.data, problem.scaling)
+        imposed = None if isinstance(strategy, Unconstrained) else problem.law
+        check_derivatives(strategy, imposed)
+        if imposed is not None:
+            check_law(imposed, problem.data, problem.scaling)
         with threads_for(problem.y.size):
             fitted = strategy.fit(problem.in_order())
         self._keep(problem, law, strategy, fitted)
@@ -148,13 +154,13 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         if tables.calendar:
             self.fit_report_.details["dates"] = {name: str(dates) for name, dates in tables.calendar.items()}
         rows = looked_at(problem)
-        posterior = self.posterior(problem.data.x[rows])
-        status = checked_status(problem, posterior, rows, None if isinstance(strategy, Unconstrained) else law)
+        posterior = replace(self.posterior(problem.data.x[rows]), law=problem.law)
+        status = checked_status(problem, posterior, rows, imposed)
         if status and self.fit_report_.status == Status.CONVERGED:
             self.fit_report_ = replace(self.fit_report_, status=status)
         warn_if_repeats_contradict(problem)
-        if law is not None and not isinstance(strategy, Unconstrained):
-            warn_if_contradicted(problem, law, fitted.components[0].noise * problem.scaling.y_scale**2)
+        if imposed is not None:
+            warn_if_contradicted(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
         return self
 
     def _problem(
@@ -182,17 +188,27 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         scaling = choose_scaling(ordered, groups, unit_inputs=self.kernel is None)
         if not stationary:
             scaling = Scaling(np.zeros_like(scaling.x_shift), scaling.x_scale, scaling.y_shift, scaling.y_scale)
-        scaling = complete_scaling(law, ordered, scaling)
-        solver, kernel = choose_solver(self.solver, self.kernel, self.strategy, data.n_inputs, int(data.measured.sum()))
-        if solver.on_series:
-            warn_of_settings_without_effect(self.strategy, self.restarts)
+        split = eliminated(law, self.strategy)
+        imposed = law if split is None else split.rest
+        scaling = complete_scaling(law, ordered, scaling) if split is None else split.completed(ordered, scaling)
+        if split is None:
+            n_measured = int(data.measured.sum())
+            solver, kernel = choose_solver(self.solver, self.kernel, self.strategy, data.n_inputs, n_measured)
+            solver = choose_map_solver(Asked(solver, kernel, self.strategy, self.noise, self.rank), data, law)
+        else:
+            solver, kernel = dense_solver(self.solver), self.kernel
+        if solver.on_series or solver.on_blocks:
+            warn_of_settings_without_effect(solver, self.strategy, self.restarts)
         half_range = typical_range(scaling.inputs(x), solver.on_series)
         problem = FitProblem(
             data=data,
             scaling=scaling,
-            law=law,
-            candidates=chosen_candidates(
-                kernel, half_range, y.shape[1], self.strategy, law, period_of(self.strategy, ordered, scaling)
+            law=imposed,
+            split=split,
+            candidates=map_candidates(half_range)
+            if solver.on_blocks and kernel is None
+            else chosen_candidates(
+                kernel, half_range, y.shape[1], self.strategy, imposed, period_of(self.strategy, ordered, scaling)
             ),
             rank=checked_rank(self.rank, y.shape[1]),
             noise=read_noise(self.noise, scaling.y_scale, groups, n_given)
@@ -204,6 +220,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             progress=progress,
             solver=solver,
             rougher=rougher_candidates(half_range) if kernel is None else (),
+            own_kernels=self.kernel is None and self.rank is None,
         )
         return problem, law
 

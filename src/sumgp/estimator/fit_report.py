@@ -12,10 +12,13 @@ from sumgp.notebook import facts_table, listed
 
 # Details that are shown where a fit has them.
 SHOWN = (
+    "solver",
     "dates",
     "effective_sample_size",
     "taper",
     "taper_reason",
+    "kinds",
+    "kinds_reason",
     "law",
     "closed_data",
     "dropped_rows",

@@ -12,12 +12,12 @@ from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadra
 
 from sumgp.data import Data, Dates, Scaling, is_frame, is_series, merged_groups, read_columns, read_inputs
 from sumgp.errors import ConstraintError, DataError, SumGPWarning, worded
-from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SumLaw
+from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SplitLaw, SumLaw, split_law
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
-from sumgp.solvers import Automatic, Dense, Kronecker, Markov, Solver
+from sumgp.solvers import Automatic, Dense, Kronecker, Markov, Solver, Vecchia
 from sumgp.solvers.markov import markov_terms
-from sumgp.strategies import DEFAULT_RESTARTS, Conditioned, Linearized, Projected, Strategy, Unconstrained
+from sumgp.strategies import DEFAULT_RESTARTS, Collocated, Conditioned, Linearized, Projected, Strategy, Unconstrained
 
 KERNELS: Mapping[str, Callable[[], Any]] = {
     "rbf": RBF,
@@ -27,13 +27,19 @@ KERNELS: Mapping[str, Callable[[], Any]] = {
     "rational-quadratic": lambda: RationalQuadratic(alpha=2.0, alpha_bounds="fixed"),
 }
 STRATEGIES: Mapping[str, Callable[[], Any]] = {
+    "collocated": Collocated,
     "conditioned": Conditioned,
     "linearized": Linearized,
     "projected": Projected,
     "transformed": Transformed,
     "unconstrained": Unconstrained,
 }
-SOLVERS: Mapping[str, Callable[[], Any]] = {"dense": Dense, "kronecker": Kronecker, "markov": Markov}
+SOLVERS: Mapping[str, Callable[[], Any]] = {
+    "dense": Dense,
+    "kronecker": Kronecker,
+    "markov": Markov,
+    "vecchia": Vecchia,
+}
 
 
 def kernel_named(value: Any, argument: str = "kernel") -> Any:
@@ -121,8 +127,8 @@ def _formulas(constraint: Constraint | Law | None) -> Sequence[FormulaConstraint
     return [constraint] if isinstance(constraint, FormulaConstraint) else []
 
 
-def warn_of_settings_without_effect(strategy: Strategy | None, restarts: int) -> None:
-    """Name settings that were changed from their defaults and that the state-space form does not look at."""
+def warn_of_settings_without_effect(solver: Solver, strategy: Strategy | None, restarts: int) -> None:
+    """Name settings that were changed from their defaults and that Markov() and Vecchia() do not look at."""
     changed = [f"restarts={restarts}"] if restarts != DEFAULT_RESTARTS else []
     if strategy is not None:
         known = [f for f in fields(strategy) if f.name in NOT_IN_MARKOV]  # type: ignore[arg-type]
@@ -130,7 +136,7 @@ def warn_of_settings_without_effect(strategy: Strategy | None, restarts: int) ->
         changed += [f"{f.name}={values[f.name]!r}" for f in known if values[f.name] != f.default]
     if changed:
         warnings.warn(
-            f"solver: Markov() has no use for {', '.join(changed)}; leave the default, or use Dense()",
+            f"solver: {type(solver).__name__}() has no use for {', '.join(changed)}; leave the default, or use Dense()",
             SumGPWarning,
             stacklevel=4,
         )
@@ -204,11 +210,37 @@ def as_constraint(constraint: Any, constants: Mapping[str, Any] | None) -> Const
     )
 
 
+def check_derivatives(strategy: Strategy, law: Law | None) -> None:
+    """ConstraintError where a strategy cannot impose a law because of its derivatives."""
+    if law is not None and law.derivatives and not strategy.takes_derivatives and not isinstance(strategy, Unconstrained):
+        got = f"{type(strategy).__name__}() for {law.derivatives[0].name}"
+        remedy = "leave strategy=None to have it chosen"
+        raise ConstraintError(worded("strategy", "one that takes laws with derivatives", got, remedy))
+
+
 def default_strategy(law: Law | None) -> Strategy:
-    """Unconstrained without a law, Conditioned for linear ones, Linearized for all others."""
+    """Unconstrained without a law, Conditioned for linear ones, Linearized for others.
+
+    With derivatives: Linearized where these can be eliminated, else Collocated.
+    """
     if law is None:
         return Unconstrained()
+    if law.derivatives:
+        return Collocated() if split_law(law) is None else Linearized()
     return Conditioned() if isinstance(law, SumLaw) and law.is_linear else Linearized()
+
+
+def dense_solver(solver: Any) -> Solver:
+    """Dense(), or an error where it is none for outputs that are derivatives of latent functions."""
+    if solver is not None and not isinstance(solver, Dense):
+        got, remedy = f"{type(solver).__name__}()", "leave solver=None; for longer data fit pieces of them"
+        raise DataError(worded("solver", "Dense() for a law with derivatives", got, remedy))
+    return Dense()
+
+
+def eliminated(law: Law | None, strategy: Any) -> SplitLaw | None:
+    """The law split into rows that a prior over latent functions obeys and the rest; None where there are no such rows."""
+    return split_law(law) if strategy is None or isinstance(strategy, Linearized) else None
 
 
 def chosen_candidates(

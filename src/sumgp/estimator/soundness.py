@@ -88,7 +88,7 @@ def warn_if_contradicted(problem: FitProblem, law: Law, noise: np.ndarray) -> No
     ``noise`` (T,) are variances in the user's units; through a law's curvature they cause a residual of their own.
     """
     complete = problem.data.measured[:, law.involved()[: problem.n_outputs]].all(axis=1)
-    if law.unknowns or complete.sum() < FEWEST_ROWS:
+    if law.unknowns or law.derivatives or complete.sum() < FEWEST_ROWS:
         return
     typical = problem.scaling.restore(typical_rows(problem.data, problem.scaling))
     filled = np.where(problem.data.measured, problem.data.y, typical)[complete]
@@ -190,9 +190,7 @@ def law_failure(posterior: Posterior, law: Law) -> str:
     residual, f, x = posterior.residual(), posterior.mean, posterior.x
     if residual.shape[1] != law.n_rows:
         return ""
-    if law.unknowns:
-        constants = posterior.constants()["mean"].to_numpy()
-        f = np.concatenate([f, np.broadcast_to(constants, (len(f), len(constants)))], axis=1)
+    f = np.concatenate([f, posterior.law_columns()], axis=1)
     with np.errstate(all="ignore"):
         slopes = np.abs(law.jacobian(f, x))[:, :, : posterior.mean.shape[1]] @ posterior.scaling.y_scale
         size = np.nan_to_num(law.magnitude(f, x)) + np.nan_to_num(slopes)

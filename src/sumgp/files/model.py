@@ -109,7 +109,7 @@ def _probe(data: Data, scaling: Scaling, law: Law) -> tuple[np.ndarray, np.ndarr
     x = data.x[:8]
     steps = np.linspace(0.2, 1.3, len(x))[:, None]
     f = scaling.y_shift + scaling.y_scale * steps * (1.0 + 0.1 * np.arange(len(scaling.y_scale)))
-    return np.concatenate([f, np.ones((len(x), len(law.unknowns)))], axis=1), x
+    return np.concatenate([f, np.ones((len(x), law.n_columns - f.shape[1]))], axis=1), x
 
 
 def _plain(value: Any) -> Any:

@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sumgp.errors import DataError
 from sumgp.files.kernels import read_kernel, write_kernel
 from sumgp.files.known import is_known, known_classes
-from sumgp.laws import Law, SumLaw, UnitFreeLaw
+from sumgp.laws import Law, SumLaw, UnitFreeLaw, split_law
 
 MARK = "$"  # key that says what a JSON object stands for
 DEEPEST = 40  # levels of nesting: far more than models have, far below where Python gives up
@@ -121,9 +121,16 @@ class Reader:
             raise DataError("model file: a part refers to a law that the file does not have; it is damaged")
         return self.law
 
-    def _unit_free_law(self, node: dict[str, Any], depth: int) -> UnitFreeLaw:
+    def _imposed_law(self, columns: Any) -> Law:
+        """The law, or the rest of it where some rows hold by construction: it has fewer columns."""
         law = self._own_law()
+        split = split_law(law)
+        eliminated = split is not None and split.rest is not None and np.shape(columns) != (law.n_columns,)
+        return split.rest if eliminated else law  # type: ignore[union-attr, return-value]
+
+    def _unit_free_law(self, node: dict[str, Any], depth: int) -> UnitFreeLaw:
         shift, scale, row_scale = (self.read(node[key], depth + 1) for key in ("shift", "scale", "row_scale"))
+        law = self._imposed_law(shift)
         for value, length in ((shift, law.n_columns), (scale, law.n_columns), (row_scale, law.n_rows)):
             if not isinstance(value, np.ndarray) or value.shape != (length,) or not np.all(np.isfinite(value)):
                 raise DataError("model file: the law has another number of columns or rows than the stored sizes")

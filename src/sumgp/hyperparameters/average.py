@@ -17,6 +17,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from sumgp.hyperparameters.optimise import REFUSED, MapEstimate, Objective, Proposal
+from sumgp.numerics import bisected
 
 CAP = 1.5  # no weight exceeds CAP / sqrt(number of draws)
 MIN_EFFECTIVE = 12.0  # weights are tempered until the effective sample size reaches this
@@ -49,14 +50,10 @@ def flattened(log_weights: np.ndarray, least: float) -> tuple[np.ndarray, float]
     Where fewer than twice as many have any weight, half of those have to do.
     """
     needed = min(least, 0.5 * float(np.isfinite(log_weights).sum()))
-    low, high = 0.0, 1.0
-    if effective(_normalised(log_weights, 1.0)) >= needed:
-        low = 1.0
-    else:
-        for _ in range(30):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if effective(_normalised(log_weights, middle)) >= needed else (low, middle)
-    return _normalised(log_weights, low), low
+    power = 1.0
+    if not effective(_normalised(log_weights, 1.0)) >= needed:
+        power, _ = bisected(lambda power: not effective(_normalised(log_weights, power)) >= needed, 0.0, 1.0, 30)
+    return _normalised(log_weights, power), power
 
 
 def effective(weights: np.ndarray) -> float:

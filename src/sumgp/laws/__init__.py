@@ -1,12 +1,17 @@
 """Laws: linear, sums of transformed outputs, general functions, and formulas that become the most specific of them."""
 
+from sumgp.laws.columns import HIGHEST_ORDER, Derivative, varying_columns
 from sumgp.laws.combination import AllOf, combine
 from sumgp.laws.constraint import Constraint, Unknown
-from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint
+from sumgp.laws.eliminated import SplitLaw, split_law
+from sumgp.laws.elimination import Potential, find_potential
+from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint, where_held
 from sumgp.laws.functions import FunctionConstraint
 from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, make_unit_free, project
+from sumgp.laws.latent import LatentMap, latent_map
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
 from sumgp.laws.linear import LinearConstraint
+from sumgp.laws.operators import Operator, as_operator, homogeneous_rows
 from sumgp.laws.points import (
     LawSetup,
     RightSides,
@@ -22,33 +27,46 @@ from sumgp.laws.points import (
 from sumgp.laws.sums import SumConstraint, Term
 
 __all__ = [
+    "HIGHEST_ORDER",
     "AllOf",
     "Bend",
     "Constraint",
+    "Derivative",
     "FormulaConstraint",
     "FunctionConstraint",
     "FunctionLaw",
+    "LatentMap",
     "Law",
     "LawSetup",
     "LinearConstraint",
+    "Operator",
+    "Potential",
     "RightSides",
+    "SplitLaw",
     "SumConstraint",
     "SumLaw",
     "TaskRows",
     "Term",
     "UnitFreeLaw",
     "Unknown",
+    "as_operator",
     "bend",
     "check_law",
     "combine",
     "complete_scaling",
     "explain_law",
+    "find_potential",
+    "homogeneous_rows",
     "independent_rows",
+    "latent_map",
     "linear_rows",
     "make_unit_free",
     "parse_constraint",
     "project",
     "set_up_law",
+    "split_law",
     "task_rows",
     "typical_rows",
+    "varying_columns",
+    "where_held",
 ]

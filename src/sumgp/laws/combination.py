@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sumgp.laws.columns import Derivative
 from sumgp.laws.constraint import Constraint
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
 from sumgp.transforms import Transform
@@ -34,7 +35,8 @@ def combine(laws: Sequence[Law]) -> Law:
         return laws[0]
     unknowns = tuple(dict.fromkeys(name for law in laws for name in law.unknowns))
     extras = tuple(dict.fromkeys(name for law in laws for name in law.extra_columns))
-    laws = [_widened(law, unknowns, extras) for law in laws]
+    derivatives = tuple(dict.fromkeys(derivative for law in laws for derivative in law.derivatives))
+    laws = [_widened(law, derivatives, unknowns, extras) for law in laws]
     sums = [law for law in laws if isinstance(law, SumLaw)]
     return _stacked_sums(sums) if len(sums) == len(laws) else _stacked_functions(laws)
 
@@ -42,6 +44,7 @@ def combine(laws: Sequence[Law]) -> Law:
 def _shared(laws: Sequence[Law]) -> dict:
     return {
         "outputs": laws[0].outputs,
+        "derivatives": laws[0].derivatives,
         "unknowns": laws[0].unknowns,
         "extra_columns": laws[0].extra_columns,
         "labels": tuple(label for law in laws for label in law.labels),
@@ -89,6 +92,7 @@ def _stacked_sums(laws: Sequence[SumLaw]) -> SumLaw:
         coefficients=stacked.coefficients(probe)[0] if constant_f else stacked.coefficients,
         total=stacked.total(probe)[0] if constant_s else stacked.total,
         notes=tuple(note for law in laws for note in (law.notes or ((),) * law.n_rows)),
+        select=None if constant_f and constant_s else _StackedFunctions(tuple(laws)).selected,
         **_shared(laws),
     )
 
@@ -115,6 +119,11 @@ class _StackedFunctions:
         """All of them relaxed."""
         return _stacked_functions([law.relaxed(scale) for law in self.laws])
 
+    def selected(self, rows: Sequence[int]) -> Law:
+        """Some of the rows: a sum where these are sums."""
+        owners = [(law, row) for law in self.laws for row in range(law.n_rows)]
+        return combine([law.rows([row]) for law, row in (owners[row] for row in rows)])
+
 
 def _stacked_functions(laws: Sequence[Law]) -> FunctionLaw:
     stacked = _StackedFunctions(tuple(laws))
@@ -123,6 +132,7 @@ def _stacked_functions(laws: Sequence[Law]) -> FunctionLaw:
         jacobian_function=stacked.jacobian,
         magnitude_function=stacked.magnitude,
         relax=stacked.relaxed,
+        select=stacked.selected,
         mentions=np.any([law.involved() for law in laws], axis=0),
         notes=tuple(law.explain_row(row) for law in laws for row in range(law.n_rows)),
         **_shared(laws),
@@ -142,22 +152,24 @@ class _Where:
 
 @dataclass(frozen=True)
 class _Wider:
-    """A law seen from longer lists of unknown constants and extra columns."""
+    """A law seen from longer lists of derivatives, unknown constants and extra columns."""
 
     law: Law
+    derivatives: tuple[Derivative, ...]
     unknowns: tuple[str, ...]
     extras: tuple[str, ...]
 
     @property
     def columns(self) -> list[int]:
         """Positions of the law's own columns among all."""
-        n_outputs = len(self.law.outputs)
-        return [*range(n_outputs), *(n_outputs + self.unknowns.index(name) for name in self.law.unknowns)]
+        T = len(self.law.outputs)
+        varying = [*range(T), *(T + self.derivatives.index(derivative) for derivative in self.law.derivatives)]
+        return [*varying, *(T + len(self.derivatives) + self.unknowns.index(name) for name in self.law.unknowns)]
 
     @property
     def n_columns(self) -> int:
-        """Outputs and all unknown constants."""
-        return len(self.law.outputs) + len(self.unknowns)
+        """Outputs, all derivatives and all unknown constants."""
+        return len(self.law.outputs) + len(self.derivatives) + len(self.unknowns)
 
     def narrow(self, x: np.ndarray) -> np.ndarray:
         """The inputs and the extra columns that the law itself needs."""
@@ -190,24 +202,33 @@ class _Wider:
 
     def relaxed(self, scale: np.ndarray) -> FunctionLaw:
         """The relaxed law, as wide."""
-        return _widened(self.law.relaxed(scale[self.columns]), self.unknowns, self.extras)  # type: ignore[return-value]
+        relaxed = self.law.relaxed(scale[self.columns])
+        return _widened(relaxed, self.derivatives, self.unknowns, self.extras)  # type: ignore[return-value]
+
+    def selected(self, rows: Sequence[int]) -> Law:
+        """Some of the rows, as wide."""
+        return _widened(self.law.rows(rows), self.derivatives, self.unknowns, self.extras)
 
 
-def _widened(law: Law, unknowns: tuple[str, ...], extras: tuple[str, ...]) -> Law:
-    """The same law over a longer list of unknown constants and extra columns."""
-    if law.unknowns == unknowns and law.extra_columns == extras:
+def _widened(law: Law, derivatives: tuple[Derivative, ...], unknowns: tuple[str, ...], extras: tuple[str, ...]) -> Law:
+    """The same law over longer lists of derivatives, unknown constants and extra columns."""
+    if (law.derivatives, law.unknowns, law.extra_columns) == (derivatives, unknowns, extras):
         return law
-    wider = _Wider(law, unknowns, extras)
+    wider = _Wider(law, derivatives, unknowns, extras)
     old = wider.columns
     if isinstance(law, SumLaw) and law.extra_columns == extras:
-        return replace(law, unknowns=unknowns, columns=tuple((old[c], t) for c, t in law.columns))
+        columns = tuple((old[c], t) for c, t in law.columns)
+        select = None if law.select is None else wider.selected
+        return replace(law, derivatives=derivatives, unknowns=unknowns, columns=columns, select=select)
     wheres = tuple(None if where is None else _Where(wider, where) for where in law.where)
     if isinstance(law, SumLaw):
         return replace(
             law,
+            derivatives=derivatives,
             unknowns=unknowns,
             extra_columns=extras,
             where=wheres,
+            select=None if law.select is None else wider.selected,
             columns=tuple((old[c], t) for c, t in law.columns),
             coefficients=law.coefficients if isinstance(law.coefficients, np.ndarray) else wider.coefficients,
             total=law.total if isinstance(law.total, np.ndarray) else wider.total,
@@ -216,6 +237,7 @@ def _widened(law: Law, unknowns: tuple[str, ...], extras: tuple[str, ...]) -> La
     mentions[old] = law.involved()
     return FunctionLaw(
         outputs=law.outputs,
+        derivatives=derivatives,
         unknowns=unknowns,
         labels=law.labels,
         noise=law.noise,
@@ -226,5 +248,6 @@ def _widened(law: Law, unknowns: tuple[str, ...], extras: tuple[str, ...]) -> La
         jacobian_function=wider.jacobian,
         magnitude_function=wider.magnitude,
         relax=wider.relaxed,
+        select=wider.selected,
         mentions=mentions,
     )

@@ -55,7 +55,7 @@ class UnitFreeLaw:
     @property
     def constants(self) -> slice:
         """Columns of the unknown constants, one value for all points."""
-        return slice(len(self.law.outputs), self.law.n_columns)
+        return self.law.unknown_columns
 
     @property
     def is_linear(self) -> bool:

@@ -1,19 +1,21 @@
 """A law bound to named outputs and inputs: the one thing inference sees of a constraint.
 
-Shapes: ``f`` (n, C) holds the outputs in the user's units, followed by one column per unknown constant, so
-C = len(outputs) + len(unknowns); ``x`` (n, D) holds the inputs followed by ``extra_columns``; a law has R rows.
+Shapes: ``f`` (n, C) holds the outputs in the user's units, followed by one column per derivative that the law mentions and
+one per unknown constant (see ``columns.py``); ``x`` (n, D) holds the inputs followed by ``extra_columns``; a law has R rows.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from sumgp.errors import ConstraintError
+from sumgp.laws.columns import Derivative
 from sumgp.transforms import Transform
 
 ArrayFunction = Callable[[np.ndarray], np.ndarray]
@@ -26,6 +28,7 @@ class Law(ABC):
     """What every bound law has: R rows ``residual(f, x) = 0`` over outputs and unknown constants."""
 
     outputs: tuple[str, ...]
+    derivatives: tuple[Derivative, ...] = ()
     unknowns: tuple[str, ...] = ()
     labels: tuple[str, ...]
     noise: np.ndarray  # (R,) standard deviation up to which a row holds; 0 = exactly
@@ -43,8 +46,31 @@ class Law(ABC):
 
     @property
     def n_columns(self) -> int:
-        """Number of outputs plus unknown constants."""
-        return len(self.outputs) + len(self.unknowns)
+        """Number of outputs, derivatives and unknown constants."""
+        return len(self.outputs) + len(self.derivatives) + len(self.unknowns)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """(C,) names of the columns."""
+        return (*self.outputs, *(derivative.name for derivative in self.derivatives), *self.unknowns)
+
+    @property
+    def unknown_columns(self) -> slice:
+        """Where the unknown constants stand among the columns."""
+        return slice(self.n_columns - len(self.unknowns), self.n_columns)
+
+    @abstractmethod
+    def rows(self, chosen: Sequence[int]) -> Law:
+        """The law of some of the rows, over the same columns."""
+
+    def _facts_of(self, chosen: Sequence[int]) -> dict[str, Any]:
+        """What is kept per row, for ``rows``."""
+        return {
+            "labels": tuple(self.labels[row] for row in chosen),
+            "noise": self.noise[list(chosen)],
+            "where": tuple(self.where[row] for row in chosen) if self.where else (),
+            "notes": tuple(self.notes[row] for row in chosen) if self.notes else (),
+        }
 
     def active(self, x: np.ndarray) -> np.ndarray:
         """(n, R) truth of whether a row is imposed at x."""
@@ -85,7 +111,9 @@ class Law(ABC):
 
     def outputs_outside(self) -> tuple[str, ...]:
         """Outputs that no row mentions."""
-        used = self.involved()
+        used = self.involved().copy()
+        derivatives = used[len(self.outputs) : len(self.outputs) + len(self.derivatives)]
+        used[[d.output for d, u in zip(self.derivatives, derivatives, strict=True) if u]] = True
         return tuple(name for name, u in zip(self.outputs, used, strict=False) if not u)
 
     @abstractmethod
@@ -108,6 +136,7 @@ class SumLaw(Law):
     columns: tuple[tuple[int, Transform], ...]
     coefficients: np.ndarray | ArrayFunction
     total: np.ndarray | ArrayFunction
+    select: Callable[[Sequence[int]], Law] | None = field(default=None, compare=False)  # some of the rows, if more is known
 
     @property
     def is_linear(self) -> bool:
@@ -201,6 +230,20 @@ class SumLaw(Law):
             matrix[:, column] += self.coefficients[:, term]
         return matrix
 
+    def rows(self, chosen: Sequence[int]) -> Law:
+        if self.select is not None:
+            # Rows with constant coefficients keep them, whatever those of the others are.
+            return self.select(list(chosen))
+        kept, F, S = list(chosen), self.coefficients, self.total
+        total = S[kept] if isinstance(S, np.ndarray) else lambda x: self.S(x)[:, kept]
+        facts = self._facts_of(kept)
+        if not isinstance(F, np.ndarray):
+            return replace(self, coefficients=lambda x: self.F(x)[:, kept], total=total, **facts)
+        # Terms of other rows would make these look less plain than they are.
+        terms = np.flatnonzero(np.any(F[kept] != 0, axis=0))
+        columns = tuple(self.columns[term] for term in terms)
+        return replace(self, columns=columns, coefficients=F[kept][:, terms], total=total, **facts)
+
     def explain(self) -> str:
         kind = "linear" if self.is_linear else "sum of transformed outputs"
         constant = isinstance(self.coefficients, np.ndarray)
@@ -219,12 +262,12 @@ class SumLaw(Law):
     def explain_row(self, row: int) -> tuple[str, ...]:
         if self.notes and self.notes[row]:
             return self.notes[row]
-        names = self.outputs + self.unknowns
+        names = self.column_names
         lines = []
         for term, (column, transform) in enumerate(self.columns):
             factor = f"{self.coefficients[row, term]:g}" if isinstance(self.coefficients, np.ndarray) else "a(x)"
             if factor != "0":
-                described = transform.describe() if column < len(self.outputs) else "constant to be estimated"
+                described = transform.describe() if column < self.unknown_columns.start else "constant to be estimated"
                 lines.append(f"{factor} * {transform.label(names[column])}: {described}")
         total = f"{self.total[row]:g}" if isinstance(self.total, np.ndarray) else "S(x), varies with the inputs"
         return (*lines, f"total: {total}")
@@ -239,6 +282,7 @@ class FunctionLaw(Law):
     magnitude_function: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
     relax: Callable[[np.ndarray], FunctionLaw] | None = None
     mentions: np.ndarray | None = field(default=None)  # (C,) columns that occur, None = all
+    select: Callable[[Sequence[int]], Law] | None = None  # the law of some of the rows, where more is known of it
 
     def residual(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
         values = np.asarray(self.residual_function(f, x), dtype=float)
@@ -272,6 +316,19 @@ class FunctionLaw(Law):
 
     def relaxed(self, scale: np.ndarray) -> FunctionLaw:
         return self if self.relax is None else self.relax(scale)
+
+    def rows(self, chosen: Sequence[int]) -> Law:
+        kept = list(chosen)
+        if self.select is not None:
+            return self.select(kept)
+        return replace(
+            self,
+            residual_function=lambda f, x: self.residual(f, x)[:, kept],
+            jacobian_function=lambda f, x: self.jacobian(f, x)[:, kept],
+            magnitude_function=lambda f, x: self.magnitude(f, x)[:, kept],
+            relax=None if self.relax is None else lambda scale: self.relaxed(scale).rows(kept),  # type: ignore[arg-type,return-value]
+            **self._facts_of(kept),
+        )
 
     def involved(self) -> np.ndarray:
         return np.ones(self.n_columns, dtype=bool) if self.mentions is None else self.mentions

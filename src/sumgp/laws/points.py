@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from sumgp.data import Data, Scaling, in_bulk
 from sumgp.errors import ConstraintError
 from sumgp.laws.geometry import UnitFreeLaw, make_unit_free, project
 from sumgp.laws.law import Law, SumLaw
+from sumgp.numerics import bisected
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ CONTRADICTION = 1e-8  # of the terms of two rows: more than round-off, less than
 
 
 def check_law(law: Law, data: Data, scaling: Scaling) -> None:
-    """Raise ConstraintError where no outputs meet a linear law at a training row."""
-    if not isinstance(law, SumLaw) or not law.is_linear:
+    """Raise ConstraintError where no outputs meet a linear law without derivatives at a training row."""
+    if not isinstance(law, SumLaw) or not law.is_linear or law.derivatives:
         return
     _check_finite(law, data)
     if law.has_constant_coefficients and not law.unknowns:
@@ -235,13 +236,9 @@ def _natural_size(law: Law, f: np.ndarray, x: np.ndarray, column: int, left: np.
             change = np.abs(law.residual(moved, x) - left) / size
         return bool(np.any(change[np.isfinite(change)] >= 1.0))
 
-    low, high = -DECADES, DECADES
-    if reaches(low) or not reaches(high):
+    if reaches(-DECADES) or not reaches(DECADES):
         return 1.0
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if reaches(middle) else (middle, high)
-    return float(10.0**high)
+    return float(10.0 ** bisected(reaches, -DECADES, DECADES, 40)[1])
 
 
 def complete_scaling(law: Law | None, data: Data, scaling: Scaling) -> Scaling:
@@ -250,14 +247,19 @@ def complete_scaling(law: Law | None, data: Data, scaling: Scaling) -> Scaling:
     if not len(never):
         return scaling
     names = [data.output_names[i] for i in never]
-    if law is None or not np.all(law.involved()[never]):
-        outside = names if law is None else [n for n, i in zip(names, never, strict=True) if not law.involved()[i]]
+    outside = names if law is None else [name for name in names if name in law.outputs_outside()]
+    if law is None or outside:
         raise ConstraintError(
             f"Y: output {outside[0]!r} was never measured and no law determines it; "
             "measure it, drop it, or give a law that holds it"
         )
     if len(never) == data.y.shape[1]:
         raise ConstraintError("Y: nothing was measured at all; give at least one value")
+    if law.derivatives:
+        # Of the size of the others until the law itself tells, from slopes that are not known here.
+        scale = scaling.y_scale.copy()
+        scale[never] = np.exp(np.mean(np.log(np.delete(scaling.y_scale, never))))
+        return replace(scaling, y_shift=np.where(np.isin(range(len(scale)), never), 0.0, scaling.y_shift), y_scale=scale)
     values = solve_for_columns(law, data, scaling, never)
     shift, scale = scaling.y_shift.copy(), scaling.y_scale.copy()
     shift[never] = np.where(in_bulk(values), values, 0.0).sum(axis=0) / np.maximum(in_bulk(values).sum(axis=0), 1)

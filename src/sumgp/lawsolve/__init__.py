@@ -1,3 +1,11 @@
 """Conditioning a Gaussian on a nonlinear law at many points at once."""
 
+from sumgp.lawsolve.collocation import (
+    LEVELS,
+    CollocationProblem,
+    CollocationSolution,
+    OutputWeights,
+    data_weights,
+    solve_collocation,
+)
 from sumgp.lawsolve.solve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law

@@ -284,6 +284,8 @@ def check_memory(n_points: int, n_outputs: int, n_measured: int, n_inputs: int, 
         ways = "use solver=Markov() with a Matern kernel (memory grows with the rows only), or "
     elif not kronecker and kronecker_bytes(n_points, n_outputs, n_measured) <= free:
         ways = "use solver=Kronecker() (one kernel term, linear laws with constant coefficients), or "
+    else:
+        ways = "use solver=Vecchia() (memory grows with the rows only), or "
     most = int(n_points * np.sqrt(free / needed))
     raise DataError(
         f"memory: a {'Kronecker' if kronecker else 'dense'} fit of {n_points} rows with {n_measured} measured values needs "
@@ -293,13 +295,8 @@ def check_memory(n_points: int, n_outputs: int, n_measured: int, n_inputs: int, 
 
 def _meminfo() -> float:
     path = Path("/proc/meminfo")
-    if not path.is_file():
-        return float("inf")
-    for line in path.read_text(encoding="ascii").splitlines():
-        name, _, rest = line.partition(":")
-        if name == "MemAvailable":
-            return float(rest.split()[0]) * 1024.0
-    return float("inf")
+    lines = path.read_text(encoding="ascii").splitlines() if path.is_file() else []
+    return min((float(line.split()[1]) * 1024.0 for line in lines if line.startswith("MemAvailable:")), default=np.inf)
 
 
 def _container_limit() -> float:
@@ -339,3 +336,11 @@ def backtrack(step: Callable[[float], Point | None], shortest: float) -> Point |
             return point
         length *= 0.5
     return None
+
+
+def bisected(above: Callable[[float], bool], low: float, high: float, halvings: int) -> tuple[float, float]:
+    """Ends of what is left of the interval in which ``above`` turns from False to True."""
+    for _ in range(halvings):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if above(middle) else (middle, high)
+    return low, high

@@ -95,6 +95,9 @@ class TransformedComponent(PosteriorComponent):
     n_outputs: int
     law: UnitFreeLaw | None = None
 
+    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> None:
+        """None: transformed outputs have derivatives without bound where branches meet."""
+
     @property
     def n_columns(self) -> int:
         """C: the outputs, since the law has no columns of its own here."""

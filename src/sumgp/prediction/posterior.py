@@ -15,6 +15,8 @@ from sumgp.errors import DataError, worded
 from sumgp.laws import Law, project
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
+from sumgp.prediction.constants import ConstantsPosterior, constants_posterior
+from sumgp.prediction.derivative import DerivativePosterior, derivative_of, own_columns
 from sumgp.prediction.mixture import (
     GaussianMixture,
     PointMarginals,
@@ -27,7 +29,7 @@ from sumgp.prediction.mixture import (
     with_variances,
 )
 from sumgp.prediction.point_draws import DrawnMarginals, drawn_marginals
-from sumgp.prediction.tabulated import as_frame, as_multiindex_frame, as_xarray, constants_table
+from sumgp.prediction.tabulated import as_frame, as_multiindex_frame, as_xarray
 from sumgp.strategies import Fitted
 
 if TYPE_CHECKING:
@@ -238,25 +240,41 @@ class Posterior:
 
     def constants(self, level: float = 0.95) -> pd.DataFrame:
         """Estimated constants of the law: mean, sd, lower, upper, one row each (empty without unknowns)."""
-        return constants_table(self, level)
+        return self._constants.table(level)
+
+    def constant_samples(self, n: int = 1000, random_state: int = 0) -> pd.DataFrame:
+        """(n, U) joint draws of the estimated constants, one column each."""
+        return self._constants.sample(n, random_state)
+
+    def constant_correlations(self) -> pd.DataFrame:
+        """(U, U) correlations of the estimated constants: near 1 or -1, only a combination of them is determined."""
+        return self._constants.correlations()
+
+    @cached_property
+    def _constants(self) -> ConstantsPosterior:
+        return constants_posterior(self.fitted, self.scaling.inputs(self.x[:1]), self.x[:1])
 
     def residual(self) -> np.ndarray:
         """(n, R) law residual of the mean, in the law's own units; zero columns without a law."""
         if self.law is None:
             return np.zeros((len(self.x), 0))
-        return self._residual_of(self.mean, self._centre)
+        return self._residual_of(self.mean)
 
-    def _residual_of(self, outputs: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def law_columns(self) -> np.ndarray:
+        """(n, C - T) means of the law's own columns: derivatives and constants; none where the fit does not have them."""
+        return own_columns(self, self._centre)
+
+    def _residual_of(self, outputs: np.ndarray) -> np.ndarray:
         assert self.law is not None
-        f = outputs
-        if self.law.unknowns:
-            law = self.fitted.law
-            if law is None:
-                return np.zeros((len(self.x), 0))
-            own = law.constants
-            f = np.concatenate([outputs, law.shift[own] + law.scale[own] * columns[:, own]], axis=1)
+        f = np.concatenate([outputs, self.law_columns()], axis=1)
+        if f.shape[1] < self.law.n_columns:
+            return np.zeros((len(self.x), 0))
         with np.errstate(all="ignore"):
             return np.where(self.law.active(self.x), self.law.residual(f, self.x), 0.0)
+
+    def derivative(self, output: str, by: str, order: int = 1) -> DerivativePosterior:
+        """Derivative of an output by an input: mean, std (n,), interval(level) and sample(n)."""
+        return derivative_of(self, output, by, order)
 
     def observed(self) -> Posterior:
         """The same for a new noisy measurement of each output."""

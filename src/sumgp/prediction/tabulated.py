@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from sumgp.errors import DataError
-from sumgp.prediction.mixture import mixture_quantile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,23 +96,3 @@ def _naive(values: Any) -> Any:
 
     zoned = isinstance(values, pd.DatetimeIndex) and values.tz is not None
     return values.tz_convert("UTC").tz_localize(None) if zoned else values
-
-
-def constants_table(posterior: Posterior, level: float) -> pd.DataFrame:
-    """Estimated constants of the law: mean, sd, lower, upper, one row each (empty without unknowns)."""
-    import pandas as pd
-
-    fitted, first, T = posterior.fitted, posterior.x[:1], len(posterior.output_names)
-    law, w = fitted.law, fitted.weights
-    names = law.law.unknowns if law is not None else ()
-    rows = []
-    for i, name in enumerate(names):
-        shift, scale = law.shift[T + i], law.scale[T + i]  # type: ignore[union-attr]
-        parts = [c.marginals(posterior.scaling.inputs(first), first) for c in fitted.components]
-        m = np.array([p[0][0, T + i] for p in parts])[:, None, None]
-        s = np.sqrt(np.array([p[1][0, T + i, T + i] for p in parts]))[:, None, None]
-        mean = float(np.sum(w * m[:, 0, 0]))
-        sd = float(np.sqrt(np.sum(w * (s[:, 0, 0] ** 2 + (m[:, 0, 0] - mean) ** 2))))
-        ends = [float(mixture_quantile(m, s, w, p)[0, 0]) for p in (0.5 - level / 2, 0.5 + level / 2)]
-        rows.append([name, shift + scale * mean, scale * sd, shift + scale * ends[0], shift + scale * ends[1]])
-    return pd.DataFrame(rows, columns=["constant", "mean", "sd", "lower", "upper"]).set_index("constant")

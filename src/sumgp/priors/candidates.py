@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Kernel, Matern
 from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.priors.kernels import prepare_kernel
 from sumgp.priors.multitask import MultitaskPrior, NoiseModel
-from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, TaskCovariance
+from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, ReorderedTask, TaskCovariance
 
 FEWEST_PERIODS = 4.0  # within the range of the inputs: fewer look like any other smooth curve
 FINENESS = 0.125  # step of the frequencies in cycles over the range: the phase at the ends is right to a sixteenth of one
@@ -120,6 +120,13 @@ def default_candidates(
     return Candidate((smooth,)), *own
 
 
+def map_candidates(half_range: np.ndarray) -> tuple[Candidate, ...]:
+    """Kernels for many points, from rough to smooth; several inputs have a lengthscale each."""
+    size: Any = 1.0 if len(half_range) == 1 else np.ones(len(half_range))
+    kernels = (Matern(size, nu=0.5), Matern(size, nu=1.5), Matern(size, nu=2.5), RBF(size))
+    return tuple(Candidate((prepare_kernel(kernel, half_range),)) for kernel in kernels)
+
+
 def rougher_candidates(half_range: np.ndarray) -> tuple[Candidate, ...]:
     """Curves with two derivatives only, for one input, shared by all outputs."""
     return (Candidate((prepare_kernel(Matern(nu=2.5), half_range),)),) if len(half_range) == 1 else ()
@@ -173,7 +180,10 @@ def reordered(prior: MultitaskPrior, order: np.ndarray) -> Reordered:
 
     Terms of one output each are sorted as the outputs are.
     """
-    turned = [task.reordered(order) for task in prior.tasks]
+    if prior.latent is None:
+        turned = [task.reordered(order) for task in prior.tasks]
+    else:
+        turned = [ReorderedTask(task, np.arange(task.n_parameters)) for task in prior.tasks]
     places = [-1 if t.task.speaks_of is None else t.task.speaks_of for t in turned]
     terms = sorted(range(len(turned)), key=places.__getitem__)
     index: list[np.ndarray] = []
@@ -189,6 +199,7 @@ def reordered(prior: MultitaskPrior, order: np.ndarray) -> Reordered:
         kernel_priors=tuple(prior.kernel_priors[r] for r in terms),
         tasks=tuple(turned[r].task for r in terms),
         noise=noise,
+        latent=None if prior.latent is None else prior.latent.reordered(order),
         law=None if prior.law is None else replace(prior.law, F=prior.law.F[:, order]),
     )
     return Reordered(result, np.concatenate(index).astype(int))

@@ -17,6 +17,7 @@ from scipy.special import erf
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.errors import DataError, worded
+from sumgp.laws import LatentMap
 from sumgp.numerics import SchurConditioning, schur_condition
 from sumgp.priors.kernels import HyperPrior, lengthscale_mask, with_theta
 from sumgp.priors.tasks import TaskCovariance
@@ -228,6 +229,7 @@ class MultitaskPrior:
     law: TaskLaw | None = None
     unknown: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (U,) prior variances of constants
     soft: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (Q,) variances of the laws' own errors
+    latent: LatentMap | None = None  # terms are latent functions, of which the outputs are derivatives
 
     @cached_property
     def slices(self) -> tuple[tuple[slice, slice], ...]:

@@ -145,10 +145,10 @@ def law_panel(found: FitStudy, theme: Theme) -> Panel:
     data, lines = posterior.data, posterior.data.n_inputs == 1
     complete = data.measured[:, law.involved()[: len(law.outputs)]].all(axis=1)
     marks: list[Mark] = []
-    if complete.any():
+    if complete.any() and not law.derivatives:
         filled = np.where(np.isnan(data.y), 0.0, data.y)[complete]
         marks.append(Points(data.x[complete, 0], size(filled, data.x[complete]), theme.ink, "measured rows"))
-    if found.plain is not None:
+    if found.plain is not None and not law.derivatives:
         without, name = size(found.plain.mean, posterior.x)[order], "without the law"
         second = theme.cycle[1]
         marks.append(

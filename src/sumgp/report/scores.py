@@ -96,7 +96,8 @@ def law_violation(model: ConstrainedGP, posterior: Posterior, plain: Posterior |
 def _mean_size(model: ConstrainedGP, f: np.ndarray, x: np.ndarray, constants: np.ndarray) -> np.ndarray:
     law = model.law_
     assert law is not None
-    if not len(f):
+    # Derivatives are not measured, and other fits' are not those of this one.
+    if not len(f) or law.derivatives:
         return np.full(law.n_rows, np.nan)
     columns = np.concatenate([f, np.broadcast_to(constants, (len(f), len(constants)))], axis=1)
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Regression with Gaussian noise: dense, Kronecker, and in weight space; time series in linear time are in ``markov``."""
+"""Regression with Gaussian noise: dense, Kronecker, and in weight space; long series: ``markov``, maps: ``vecchia``."""
 
 from sumgp.solvers.dense import (
     Automatic,
@@ -11,10 +11,14 @@ from sumgp.solvers.dense import (
     fits_kronecker,
 )
 from sumgp.solvers.joint import JointEvidence
+from sumgp.solvers.latent_evidence import LatentEvidence
 from sumgp.solvers.markov import Markov
-from sumgp.solvers.weights import WeightPosterior, build_features, condition_on_data
+from sumgp.solvers.value_basis import MEAN_VARIANCE, ValueBasis
+from sumgp.solvers.vecchia import Vecchia
+from sumgp.solvers.weights import SlopeOfOffset, WeightPosterior, build_features, condition_on_data
 
 __all__ = [
+    "MEAN_VARIANCE",
     "Automatic",
     "Dense",
     "DenseEvidence",
@@ -22,8 +26,12 @@ __all__ = [
     "JointEvidence",
     "Kronecker",
     "KroneckerEvidence",
+    "LatentEvidence",
     "Markov",
+    "SlopeOfOffset",
     "Solver",
+    "ValueBasis",
+    "Vecchia",
     "WeightPosterior",
     "build_features",
     "condition_on_data",

@@ -16,6 +16,7 @@ from sumgp.errors import DataError
 from sumgp.numerics import check_memory, cholesky, cholesky_inverse, solve_cholesky
 from sumgp.priors import KernelOnPoints, MultitaskPrior, SchurConditioning, nullspace_basis
 from sumgp.solvers.kronecker import LOG_2PI, KroneckerEvidence, fits_kronecker, has_kronecker_form
+from sumgp.solvers.latent_evidence import LatentEvidence
 
 LARGE_BLOCKS = 64  # points
 
@@ -181,9 +182,13 @@ class Evidence(Protocol):
 
 
 class Solver(ABC):
-    """How the evidence of the data is computed. ``on_series``: in state-space form; ``separable``: for one term only."""
+    """How the evidence of the data is computed.
+
+    ``on_series``: in state-space form; ``on_blocks``: in blocks with neighbours; ``separable``: for one term only.
+    """
 
     on_series: ClassVar[bool] = False
+    on_blocks: ClassVar[bool] = False
     separable: ClassVar[bool] = False
 
     @abstractmethod
@@ -202,9 +207,9 @@ class Dense(Solver):
     def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
         check_memory(y.shape[0], y.shape[1], int((~np.isnan(y)).sum()), x.shape[1], False)
 
-    def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> DenseEvidence:
+    def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> DenseEvidence | LatentEvidence:
         self.check(prior, x, y)
-        return DenseEvidence(prior, x, y)
+        return DenseEvidence(prior, x, y) if prior.latent is None else LatentEvidence(prior, x, y)
 
 
 @dataclass(frozen=True)
@@ -237,5 +242,5 @@ class Automatic(Solver):
     def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
         self._chosen(prior, y).check(prior, x, y)
 
-    def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> DenseEvidence | KroneckerEvidence:
+    def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> Evidence:
         return self._chosen(prior, y).evidence(prior, x, y)

@@ -21,7 +21,7 @@ MOST_MISSING = 0.2  # share of the entries up to which the Kronecker form is mea
 
 def has_kronecker_form(prior: MultitaskPrior) -> bool:
     """True if the covariance of complete data has the Kronecker form: one term, one noise variance per output."""
-    rows_alike = prior.noise.known is None and prior.noise.row_factor is None
+    rows_alike = prior.noise.known is None and prior.noise.row_factor is None and prior.latent is None
     return len(prior.kernels) == 1 and rows_alike and not prior.noise.closed
 
 

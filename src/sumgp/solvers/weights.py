@@ -16,7 +16,10 @@ from scipy.linalg import block_diag
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.numerics import cholesky, pivoted_cholesky, solve_cholesky, solve_lower, symmetric_root
-from sumgp.priors import MultitaskPrior, nullspace_basis
+from sumgp.priors import KernelDerivatives, MultitaskPrior, derivative_gram, nullspace_basis
+from sumgp.solvers.functionals import LatentFeatures, Opened, latent_features
+
+OFFSET_STEP = 1e-3  # between right sides, in inputs as the kernels see them: errors of 1e-12 and of round-off / 1e-3
 
 
 @dataclass(frozen=True)
@@ -28,26 +31,39 @@ class TermFeatures:
     factor: np.ndarray  # lower Cholesky factor of K at the pivots
     B: np.ndarray  # (C, q)
     constant: float
+    order: tuple[int, ...] | None = None  # of the derivative that is meant, None = the function
 
     def phi(self, x: np.ndarray) -> np.ndarray:
         """(n, r) features with phi phi^T = K + constant up to the left-over."""
         parts = []
         if self.kernel is not None:
-            parts.append(solve_lower(self.factor, self.kernel(self.pivots, x)).T)
+            parts.append(solve_lower(self.factor, self._across(x)).T)
         if self.constant > 0:
-            parts.append(np.full((len(x), 1), np.sqrt(self.constant)))
+            parts.append(np.full((len(x), 1), np.sqrt(self.constant) if self.order is None else 0.0))
         return np.hstack(parts)
+
+    def _across(self, x: np.ndarray) -> np.ndarray:
+        """Covariance between the pivots and x."""
+        assert self.kernel is not None
+        if self.order is None:
+            return self.kernel(self.pivots, x)
+        return derivative_gram(self.kernel, self.pivots, (0,) * len(self.order), x, self.order)
 
     def left_over(self, x: np.ndarray, phi: np.ndarray) -> np.ndarray:
         """(n,) variance of K at x that the pivots do not carry."""
         if self.kernel is None:
             return np.zeros(len(x))
+        if self.order is not None:
+            prior = KernelDerivatives.paired(self.kernel, x, x).value(self.order, self.order)
+            return np.maximum(prior - np.sum(phi**2, axis=1), 0.0)
         return np.maximum(self.kernel.diag(x) + self.constant - np.sum(phi**2, axis=1), 0.0)
 
     def joint_left_over(self, x: np.ndarray, phi: np.ndarray) -> np.ndarray:
         """(n, n) covariance between points that the pivots do not carry."""
         if self.kernel is None:
             return np.zeros((len(x), len(x)))
+        if self.order is not None:
+            return derivative_gram(self.kernel, x, self.order, x, self.order) - phi @ phi.T
         return self.kernel(x) + self.constant - phi @ phi.T
 
 
@@ -70,11 +86,40 @@ class MeanOffset:
 
 
 @dataclass(frozen=True)
+class SlopeOfOffset:
+    """Derivative of an offset, by differences of fourth order: right sides are any functions of the inputs."""
+
+    of: Callable[[np.ndarray], np.ndarray]
+    order: tuple[int, ...]
+    x_scale: np.ndarray  # (D,)
+
+    def __call__(self, x_law: np.ndarray) -> np.ndarray:
+        function: Callable[[np.ndarray], np.ndarray] = self.of
+        for i, count in enumerate(self.order):
+            for _ in range(count):
+                function = self._slope(function, i)
+        return function(x_law)
+
+    def _slope(self, function: Callable[[np.ndarray], np.ndarray], i: int) -> Callable[[np.ndarray], np.ndarray]:
+        def slope(x_law: np.ndarray) -> np.ndarray:
+            step = np.zeros(x_law.shape[1])
+            step[i] = OFFSET_STEP * self.x_scale[i]
+            near = function(x_law + step) - function(x_law - step)
+            return (8.0 * near - (function(x_law + 2.0 * step) - function(x_law - 2.0 * step))) / (12.0 * OFFSET_STEP)
+
+        return slope
+
+    def onto_law(self, mean: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+        """Slopes are left as they are."""
+        return mean
+
+
+@dataclass(frozen=True)
 class FeatureMap:
     """G(x) for all columns: outputs, then unknown constants, then errors of soft laws."""
 
     terms: tuple[TermFeatures, ...]
-    offset: MeanOffset | None
+    offset: MeanOffset | SlopeOfOffset | None
     n_columns: int
 
     def design(self, x: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -91,14 +136,44 @@ class FeatureMap:
             total += term.left_over(x, phi)[:, None, None] * (term.B @ term.B.T)
         return total
 
+    def opened(self, x: np.ndarray, phis: list[np.ndarray]) -> tuple[Opened, ...]:
+        """Covariance of e between points."""
+        return tuple(
+            Opened(term.joint_left_over(x, phi), np.broadcast_to(term.B, (len(x), *term.B.shape)))
+            for term, phi in zip(self.terms, phis, strict=True)
+            if term.kernel is not None
+        )
+
+    def open_draws(self, x: np.ndarray, phis: list[np.ndarray], count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, C) draws of e."""
+        total = np.zeros((count, len(x), self.n_columns))
+        for term, phi in zip(self.terms, phis, strict=True):
+            if term.kernel is None:
+                continue
+            values, vectors = np.linalg.eigh(term.joint_left_over(x, phi))
+            spread = vectors * np.sqrt(np.maximum(values, 0.0))
+            total += spread @ generator.standard_normal((count, len(x), term.B.shape[1])) @ term.B.T
+        return total
+
+    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> FeatureMap:
+        """The derivatives of all columns by inputs as the kernels see them, which are the user's divided by ``x_scale``."""
+        offset = None if self.offset is None else SlopeOfOffset(self.offset, order, x_scale)
+        return replace(self, terms=tuple(replace(term, order=order) for term in self.terms), offset=offset)
+
+    def widened(self, factor: float) -> FeatureMap:
+        """The same features with standard deviations ``factor`` times as large."""
+        return replace(self, terms=tuple(replace(term, B=factor * term.B) for term in self.terms))
+
 
 def build_features(
     prior: MultitaskPrior, theta: np.ndarray, points: np.ndarray, totals: Callable[[np.ndarray], np.ndarray] | None = None
-) -> FeatureMap:
+) -> FeatureMap | LatentFeatures:
     """Feature map of the prior at theta that is exact at ``points`` (unit-free inputs).
 
     ``totals`` maps law inputs to the unit-free right sides of the prior's task law.
     """
+    if prior.latent is not None:
+        return latent_features(prior, theta, points)
     hyper = prior.unpack(theta)
     Sigma = hyper.Sigmas[0]
     conditioning = prior.conditioned(Sigma)
@@ -176,7 +251,7 @@ class Carried(NamedTuple):
 class WeightPosterior:
     """w | y ~ N(mean, root root^T), and with it f anywhere."""
 
-    features: FeatureMap
+    features: FeatureMap | LatentFeatures
     mean: np.ndarray  # (weights,)
     root: np.ndarray  # (weights, weights)
 
@@ -194,14 +269,22 @@ class WeightPosterior:
         # One product of two matrices: a stack of small ones takes several times as long.
         return Carried(mean, (G.reshape(G.shape[0] * G.shape[1], G.shape[2]) @ self.root).reshape(G.shape), phis)
 
+    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> WeightPosterior:
+        """The derivatives of all columns."""
+        return replace(self, features=self.features.differentiated(order, x_scale))
+
     def widened(self, factor: float) -> WeightPosterior:
         """The same means with all standard deviations ``factor`` times as large."""
-        terms = tuple(replace(term, B=factor * term.B) for term in self.features.terms)
-        return WeightPosterior(replace(self.features, terms=terms), self.mean / factor, self.root)
+        return WeightPosterior(self.features.widened(factor), self.mean / factor, self.root)
 
 
 def condition_on_data(
-    prior: MultitaskPrior, theta: np.ndarray, features: FeatureMap, x: np.ndarray, x_law: np.ndarray, y: np.ndarray
+    prior: MultitaskPrior,
+    theta: np.ndarray,
+    features: FeatureMap | LatentFeatures,
+    x: np.ndarray,
+    x_law: np.ndarray,
+    y: np.ndarray,
 ) -> WeightPosterior:
     """Weights given the measured entries of y (N, T): precision I + G^T R^-1 G."""
     G, _ = features.design(x)

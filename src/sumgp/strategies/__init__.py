@@ -1,6 +1,7 @@
 """Ways to impose a law, from ignoring it to conditioning on it."""
 
 from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
+from sumgp.strategies.collocated import Collocated
 from sumgp.strategies.conditioned import Conditioned
 from sumgp.strategies.joint_gaussian import JointSum
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed
@@ -18,6 +19,7 @@ from sumgp.strategies.problem import (
     typical_range,
 )
 from sumgp.strategies.projected import Projected, Unconstrained
+from sumgp.strategies.vecchia_fits import Asked, choose_map_solver
 from sumgp.strategies.weight_component import (
     Component,
     LocalPosterior,
@@ -31,7 +33,9 @@ __all__ = [
     "DEFAULT_RESTARTS",
     "LARGEST_INTEGRATED",
     "MANY_PARAMETERS",
+    "Asked",
     "Candidates",
+    "Collocated",
     "Component",
     "Conditioned",
     "FitProblem",
@@ -50,6 +54,7 @@ __all__ = [
     "TrainingRows",
     "Unconstrained",
     "Unprojected",
+    "choose_map_solver",
     "component_left_out",
     "fit_candidates",
     "joined",

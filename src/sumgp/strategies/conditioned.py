@@ -13,6 +13,7 @@ from sumgp.solvers import JointEvidence, build_features, condition_on_data
 from sumgp.strategies.averaging import fit_candidates, mix
 from sumgp.strategies.linearized import LawEngine
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
+from sumgp.strategies.stacking import stacked
 from sumgp.strategies.weight_component import Component
 
 CLOSED = 3e-3  # rows that obey the law this well (in sds of the outputs) have noise that obeys it too
@@ -59,7 +60,8 @@ class Conditioned(Strategy):
         components, weights, report = mix(problem, fitted, build, None, self.draws)
         report |= {"status": report["hyperparameter_status"], "law": "on the task covariance", "closed_data": closed}
         report["dropped_rows"] = list(rows.dropped)
-        return Fitted(components, weights, None, report)
+        point_law = set_up_law(law, problem.data, problem.scaling, 1.0).law
+        return stacked(problem, Fitted(components, weights, None, report), point_law, rows.F if closed else None)
 
     def _on_joint(self, problem: FitProblem, law: SumLaw) -> Fitted:
         """Algorithm 2: F(x), several terms, unknown totals, laws on part of the inputs."""
@@ -80,7 +82,7 @@ class Conditioned(Strategy):
         engine = LawEngine(problem, setup, exact=True)
         components, weights, report = mix(problem, fitted, lambda p, t: engine.component(p, t), None, self.draws)
         report |= {"status": report["hyperparameter_status"], "law": "on the full joint"}
-        return Fitted(components, weights, setup.law, report)
+        return stacked(problem, Fitted(components, weights, setup.law, report), setup.law)
 
 
 def _is_closed(problem: FitProblem, law: TaskLaw) -> bool:

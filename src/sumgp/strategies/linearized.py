@@ -16,6 +16,7 @@ from sumgp.solvers import WeightPosterior
 from sumgp.strategies.averaging import Build, Candidates, Mixed, Score, approximate_evidence, fit_candidates, mix
 from sumgp.strategies.left_out import TaperWeights, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
+from sumgp.strategies.stacking import stacked
 from sumgp.strategies.weight_component import Component, LawConditioning, Taper, given_data, plain_component
 
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
@@ -203,7 +204,8 @@ class Linearized(Strategy):
         return SeriesPlan(at_times=True)
 
     def fit_rows(self, problem: FitProblem) -> Fitted:
-        assert problem.law is not None
+        if problem.law is None:
+            return _all_eliminated(problem, self.draws)
         spaced = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
         priors = problem.priors("identity", unknown=spaced.unknown, soft=spaced.law.soft_variances)
         fitted = fit_candidates(problem, priors).supported
@@ -216,7 +218,8 @@ class Linearized(Strategy):
         score = _remembered(engine)
         tapers = self._tapers(engine, fitted, score)
         # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours.
-        weigh = None if tapers.heaviest == 0.0 else score
+        # Under a prior that obeys a differential law the data alone say enough about them.
+        weigh = None if tapers.heaviest == 0.0 or problem.split is not None else score
         # How much weight each branch has depends on many hyperparameters.
         many = any(found) and problem.uncertainty == "integrated"
         draws = self.draws * (DRAWS_FOR_BRANCHES if many else 1)
@@ -230,10 +233,13 @@ class Linearized(Strategy):
                 SumGPWarning,
                 stacklevel=2,
             )
-        return Fitted(components, weights, setup.law, report)
+        return stacked(problem, Fitted(components, weights, setup.law, report), setup.law)
 
     def _tapers(self, engine: LawEngine, fitted: Candidates, score: Score) -> TaperWeights:
         """Those asked for, or all of them, weighed at the best candidate's maximum."""
+        if engine.problem.split is not None:
+            # A taper would take from the covariance between points what makes one output the derivative of another.
+            return TaperWeights((None,), (1.0,))
         if not isinstance(self.taper, str):
             return TaperWeights((self.taper,), (1.0,))
         best = int(np.argmax(approximate_evidence(fitted, score)))
@@ -266,6 +272,15 @@ class Linearized(Strategy):
         }
         both = np.concatenate([(1.0 - share) * weights, share * added.weights])
         return Mixed(components + added.components, both, report)
+
+
+def _all_eliminated(problem: FitProblem, draws: int) -> Fitted:
+    """The posterior of a prior that obeys the whole law: nothing is left to impose."""
+    fitted = fit_candidates(problem, problem.priors("identity"))
+    components, weights, report = mix(
+        problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, draws
+    )
+    return Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report})
 
 
 def _remembered(engine: LawEngine) -> Score:

@@ -13,6 +13,7 @@ from sumgp.errors import Status, SumGPWarning
 from sumgp.hyperparameters import Objective, Scan, maximise, starting_points
 from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, linear_rows, project, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw, reordered
+from sumgp.solvers import SlopeOfOffset
 from sumgp.solvers.markov import (
     LawRows,
     Markov,
@@ -57,9 +58,10 @@ class MarkovComponent(PosteriorComponent):
     noise: np.ndarray
     n_outputs: int
     law: UnitFreeLaw | None = None
-    offset: TaskMean | None = None
+    offset: TaskMean | SlopeOfOffset | None = None
     exact: bool = False  # a linear law at every time: prediction points are moved in the covariance that it has left
     widening: float = 1.0  # of all standard deviations
+    order: int = 0  # of the derivative by time that is meant
 
     @property
     def n_columns(self) -> int:
@@ -69,6 +71,11 @@ class MarkovComponent(PosteriorComponent):
     def widened(self, factor: float) -> MarkovComponent:
         """The same means with all standard deviations ``factor`` times as large."""
         return replace(self, widening=factor * self.widening)
+
+    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> MarkovComponent:
+        """The derivatives of all outputs by time, given data and law; single points are not moved onto the law."""
+        offset = None if self.offset is None else SlopeOfOffset(self.offset, order, x_scale)
+        return replace(self, order=order[0], law=None, offset=offset)
 
     @staticmethod
     def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
@@ -96,7 +103,7 @@ class MarkovComponent(PosteriorComponent):
 
     def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
         """(count, n, C) joint draws, each on the law."""
-        draws = sample(self.posterior, x[:, 0], count, generator)
+        draws = sample(self.posterior, x[:, 0], count, generator, self.order)
         mean, covariance = self._predicted(x)
         draws = mean + self.widening * (draws - mean) if self.widening != 1.0 else draws
         if self.offset is not None:
@@ -134,7 +141,7 @@ class MarkovComponent(PosteriorComponent):
         return np.einsum("knd,ncd->knc", half, A).reshape(n * C, n * C)
 
     def _predicted(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, covariance = predict(self.posterior, x[:, 0])
+        mean, covariance = predict(self.posterior, x[:, 0], self.order)
         return mean, self.widening**2 * covariance
 
     def _metric(self, x: np.ndarray, conditioned: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

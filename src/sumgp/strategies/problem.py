@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from sumgp.data import Data, Scaling
-from sumgp.hyperparameters import MapEstimate, Objective, Scan, maximise, row_spacing, starting_points
-from sumgp.laws import Law, UnitFreeLaw
-from sumgp.priors import Candidate, MultitaskPrior, NoiseModel, TaskLaw, canonical_order, hyper_priors
+from sumgp.hyperparameters import MapEstimate, Objective, Scan, latent_starts, maximise, row_spacing, starting_points
+from sumgp.laws import Law, SplitLaw, UnitFreeLaw, latent_map
+from sumgp.priors import (
+    Candidate,
+    MultitaskPrior,
+    NoiseModel,
+    OneOutputTask,
+    TaskLaw,
+    canonical_order,
+    check_smooth,
+    hyper_priors,
+)
 from sumgp.solvers import Automatic, Solver
 from sumgp.strategies.joint_gaussian import JointGaussian
 
@@ -43,6 +52,8 @@ class FitProblem:
     progress: Callable[[str], None]
     solver: Solver = field(default_factory=Automatic)
     rougher: tuple[Candidate, ...] = ()  # curves that a nonlinear law may need although the data alone do not
+    split: SplitLaw | None = None  # rows of the law that the prior obeys; ``law`` is then the rest
+    own_kernels: bool = False  # outputs may have kernels of their own beside the candidates
 
     @property
     def x(self) -> np.ndarray:
@@ -79,6 +90,8 @@ class FitProblem:
 
         Raises DataError before any work if dense algebra would need more memory than there is.
         """
+        if self.split is not None:
+            return self._latent_priors(self.split, unknown, soft)
         T = self.n_outputs
         spacing = row_spacing(self.x / self.half_range)
         result = []
@@ -100,6 +113,34 @@ class FitProblem:
         self.solver.check(result[0], self.x, self.data.y)
         return tuple(result)
 
+    def _latent_priors(self, split: SplitLaw, unknown: np.ndarray, soft: np.ndarray) -> tuple[MultitaskPrior, ...]:
+        """Priors over latent functions, one for each kernel of the candidates, all functions with their own parameters."""
+        potential = split.potential.scaled(self.scaling.y_scale, self.scaling.x_scale)
+        latent = latent_map(potential, split.offset(self.scaling), self.x)
+        K = latent.n_latent
+        spacing = row_spacing(self.x / self.half_range)
+        result = []
+        for kernels in dict.fromkeys(tuple(dict.fromkeys(map(repr, c.kernels))) for c in self.candidates):
+            own = {repr(k): k for c in self.candidates for k in c.kernels}
+            terms = [own[name] for name in kernels for _ in range(K)]
+            for kernel in terms:
+                check_smooth(kernel, potential.degree)
+            result.append(
+                MultitaskPrior(
+                    kernels=tuple(terms),
+                    kernel_priors=tuple(tuple(hyper_priors(k, self.half_range, spacing)) for k in terms),
+                    tasks=tuple(OneOutputTask(K, k % K) for k in range(len(terms))),
+                    noise=self.noise,
+                    n_outputs=self.n_outputs,
+                    mean_shape="identity",
+                    unknown=unknown,
+                    soft=soft,
+                    latent=latent,
+                )
+            )
+        self.solver.check(result[0], self.x, self.data.y)
+        return tuple(result)
+
     def maximise(self, objective: Objective, what: str, starts: Sequence[np.ndarray]) -> MapEstimate:
         """Maximum a posteriori hyperparameters, announced to the progress display."""
         self.progress(f"hyperparameters: {what}")
@@ -109,6 +150,8 @@ class FitProblem:
         """Where to begin, for outputs in the order ``output_order``: what the data say first, then what the prior says."""
         few = objective.prior.n_parameters <= MANY_PARAMETERS or self.restarts > DEFAULT_RESTARTS
         restarts = self.restarts if few else min(self.restarts, 1)
+        if objective.prior.latent is not None:
+            return latent_starts(objective, 1 + restarts)
         seen = scan.starts(objective.prior, max(restarts, 1))
         return [*seen, *starting_points(objective, restarts, self.random_state)][: 1 + restarts]
 
@@ -171,6 +214,13 @@ class PosteriorComponent(ABC):
     def widened(self, factor: float) -> PosteriorComponent:
         """The same means with all standard deviations ``factor`` times as large."""
 
+    @abstractmethod
+    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> PosteriorComponent | None:
+        """The derivatives of all outputs by inputs, which are the user's divided by ``x_scale``; None if not known.
+
+        Single points are not moved onto the law.
+        """
+
     @staticmethod
     @abstractmethod
     def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
@@ -213,12 +263,19 @@ class Fitted:
 
 
 class Strategy(ABC):
-    """A way to impose a law. ``takes_long_series``: it works on the state-space form too."""
+    """A way to impose a law, or none. ``takes_long_series``: it works on the state-space form and on large maps too;
+    ``takes_derivatives``: on laws with derivatives."""
 
     takes_long_series: ClassVar[bool] = True
+    takes_derivatives: ClassVar[bool] = False
+    imposes_law: ClassVar[bool] = True
 
     def fit(self, problem: FitProblem) -> Fitted:
         """Fit hyperparameters and condition on the data and the law, by the solver that the problem has."""
+        if problem.solver.on_blocks:
+            from sumgp.strategies.vecchia_fits import fit_many_points
+
+            return fit_many_points(problem, problem.law if self.imposes_law else None)
         if not problem.solver.on_series:
             return self.fit_rows(problem)
         from sumgp.strategies.markov_fits import fit_time_series

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,12 +13,15 @@ from sumgp.laws import UnitFreeLaw, set_up_law
 from sumgp.strategies.averaging import fit_candidates, mix
 from sumgp.strategies.linearized import LawEngine
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
+from sumgp.strategies.stacking import stacked
 from sumgp.strategies.weight_component import Component, plain_component
 
 
 @dataclass(frozen=True)
 class Unconstrained(Strategy):
     """Ignore the law: multitask regression on the outputs as measured."""
+
+    imposes_law: ClassVar[bool] = False
 
     draws: int = 24
 
@@ -29,7 +33,9 @@ class Unconstrained(Strategy):
         components, weights, report = mix(
             problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, self.draws
         )
-        return Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report})
+        return stacked(
+            problem, Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report}), None
+        )
 
 
 UNMET = 1e-6  # scaled residual of a projected point above which the law counts as not met
@@ -58,7 +64,7 @@ class Projected(Strategy):
             warnings.warn(
                 f"the law was imposed with status: {status}; {Status.LAW_INFEASIBLE.remedy}", SumGPWarning, stacklevel=2
             )
-        return Fitted(components, weights, setup.law, {**report, "status": status})
+        return stacked(problem, Fitted(components, weights, setup.law, {**report, "status": status}), setup.law)
 
 
 def _unmet_near(law: UnitFreeLaw, problem: FitProblem, component: Component) -> str | None:

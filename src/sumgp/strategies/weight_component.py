@@ -76,14 +76,15 @@ class MovedOntoLaw(Protocol):
 
 
 def local_posteriors(components: Sequence[MovedOntoLaw], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
-    """Local posteriors of components of one law, all moved onto it in one call."""
+    """Local posteriors of components; those with a law, which is the same for all, are moved onto it in one call."""
     parts = [component.unprojected(x, x_law) for component in components]
-    law = components[0].law
-    if law is None:
-        return [LocalPosterior(part.mean, part.covariance) for part in parts]
-    moved = moved_onto_law(law, joined(parts), np.tile(x_law, (len(parts), 1)))
-    n = len(x_law)
-    return [moved.at(slice(k * n, (k + 1) * n)) for k in range(len(parts))]
+    result = [LocalPosterior(part.mean, part.covariance) for part in parts]
+    laws, n = {k: c.law for k, c in enumerate(components) if c.law is not None}, len(x_law)
+    if laws:
+        moved = moved_onto_law(next(iter(laws.values())), joined([parts[k] for k in laws]), np.tile(x_law, (len(laws), 1)))
+        for place, k in enumerate(laws):
+            result[k] = moved.at(slice(place * n, (place + 1) * n))
+    return result
 
 
 def moved_onto_law(law: UnitFreeLaw, free: Unprojected, x: np.ndarray) -> LocalPosterior:
@@ -191,6 +192,10 @@ class Component(PosteriorComponent):
         law = None if self.conditioning is None else self.conditioning.widened(factor)
         return replace(self, posterior=self.posterior.widened(factor), conditioning=law)
 
+    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> Component:
+        """The derivatives of all outputs by inputs, given data and law; single points are not moved onto the law."""
+        return replace(self, posterior=self.posterior.differentiated(order, x_scale), law=None)
+
     @staticmethod
     def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
         """All moved onto the law in one call."""
@@ -220,24 +225,19 @@ class Component(PosteriorComponent):
         """Each point on its own, given the data and the law elsewhere, before it is moved onto the law."""
         mean, root, left, _ = self.posterior.at(x, x_law)
         data_only = root @ root.transpose(0, 2, 1) + left
-        if self.law is None:
-            return Unprojected(mean, data_only)
         covariance = data_only
         if self.conditioning is not None:
             mean, gain = self._law_update(x, mean, root)
             covariance = data_only - gain @ gain.transpose(0, 2, 1)
+        if self.law is None:
+            return Unprojected(mean, covariance)
         return Unprojected(mean, covariance, self._metric(data_only, covariance), np.einsum("ncc->nc", data_only))
 
     def joint(self, x: np.ndarray, x_law: np.ndarray) -> tuple[JointGaussian, np.ndarray]:
         """All points together before projection, and the metric (n, C, C) of that."""
         mean, root, left, phis = self.posterior.at(x, x_law)
         n, C = mean.shape
-        terms = zip(self.posterior.features.terms, phis, strict=True)
-        open_ = tuple(
-            LeftOpen(term.joint_left_over(x, phi), np.broadcast_to(term.B, (n, *term.B.shape)))
-            for term, phi in terms
-            if term.kernel is not None
-        )
+        open_ = tuple(LeftOpen(*part) for part in self.posterior.features.opened(x, phis))
         local = root @ root.transpose(0, 2, 1) + left
         gain = np.zeros((n, C, 0))
         if self.conditioning is not None:
@@ -269,8 +269,8 @@ class Component(PosteriorComponent):
         values, vectors = np.linalg.eigh(whole.covariance())
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         draws = whole.mean.ravel() + generator.standard_normal((count, n * C)) @ root.T
-        assert self.law is not None
-        return projected_draws(self.law, draws.reshape(count, n, C), metric, x_law)
+        draws = draws.reshape(count, n, C)
+        return draws if self.law is None else projected_draws(self.law, draws, metric, x_law)
 
     def _weight_draws(
         self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator
@@ -278,12 +278,7 @@ class Component(PosteriorComponent):
         """Draws given the data alone, by way of the weights: a linear law in the task covariance holds to round-off."""
         mean, root, left, phis = self.posterior.at(x, x_law)
         draws = mean + np.einsum("ncw,kw->knc", root, generator.standard_normal((count, root.shape[2])))
-        for term, phi in zip(self.posterior.features.terms, phis, strict=True):
-            if term.kernel is None:
-                continue
-            values, vectors = np.linalg.eigh(term.joint_left_over(x, phi))
-            spread = vectors * np.sqrt(np.maximum(values, 0.0))
-            draws += spread @ generator.standard_normal((count, len(x), term.B.shape[1])) @ term.B.T
+        draws += self.posterior.features.open_draws(x, phis, count, generator)
         return draws, root @ root.transpose(0, 2, 1) + left
 
     def _law_update(self, x: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

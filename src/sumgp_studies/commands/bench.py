@@ -22,6 +22,7 @@ from sumgp_studies.speed import (
     kronecker_section,
     long_section,
     many_section,
+    maps_section,
     markov_section,
     oscillator_section,
     write_results,
@@ -37,6 +38,7 @@ FULL: tuple[Measurement, ...] = (
     ("Kronecker", kronecker_section),
     ("time series", markov_section),
     ("many fits", many_section),
+    ("maps", maps_section),
 )
 
 QUICK: tuple[Measurement, ...] = (
@@ -45,6 +47,7 @@ QUICK: tuple[Measurement, ...] = (
     ("Kronecker", lambda: kronecker_section(KRONECKER_SIZES[:2])),
     ("time series", lambda: markov_section((100, 200, 400), (1_000, 10_000))),
     ("many fits", lambda: many_section(8)),
+    ("maps", lambda: maps_section((500, 1_000), ())),
 )
 
 

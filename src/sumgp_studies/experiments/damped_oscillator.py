@@ -59,4 +59,5 @@ class DampedOscillator(Problem):
             constraint=SumConstraint(terms, self.total),
             formula="k/2*z**2 + m/2*v**2 = E",
             constants={"k": self.stiffness, "m": self.mass, "E": self.total},
+            motion="d(z, t) = v",
         )

@@ -8,7 +8,7 @@ import numpy as np
 
 from sumgp.laws import SumConstraint, Term
 from sumgp.transforms import Square
-from sumgp_studies.experiments.problem import Cell, Dataset, Problem, grid, measured
+from sumgp_studies.experiments.problem import Cell, Dataset, Family, Problem, grid, measured
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,10 @@ class FreeFall(Problem):
         v0 = np.sqrt(2.0 * self.energy / self.mass)
         return np.column_stack([v0 * t - self.gravity / 2 * t**2, v0 - self.gravity * t]) / self.scale
 
+    def delayed(self, delay: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """(n, 2) the fall of this energy that starts later by ``delay`` (1,): nothing else is left open."""
+        return self.truth(X[:, 0] - delay[0])
+
     def dataset(self, cell: Cell, seed: int) -> Dataset:
         t_train, t_test = np.linspace(0.0, 6.0, 20), np.linspace(-0.1, 6.0, 100)
         total = self.energy / self.scale
@@ -47,4 +51,6 @@ class FreeFall(Problem):
             constraint=SumConstraint(terms, total),
             formula="m*g*z + m/2*a*v**2 = E",
             constants={"m": self.mass, "g": self.gravity, "a": self.scale, "E": total},
+            motion="d(z, t) = v",
+            family=Family(self.delayed, (0.0,)),
         )

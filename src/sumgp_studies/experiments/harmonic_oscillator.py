@@ -8,7 +8,7 @@ import numpy as np
 
 from sumgp.laws import SumConstraint, Term
 from sumgp.transforms import Square
-from sumgp_studies.experiments.problem import Cell, Dataset, Problem, grid, measured
+from sumgp_studies.experiments.problem import Cell, Dataset, Family, Problem, grid, measured
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,10 @@ class HarmonicOscillator(Problem):
         amplitude = np.sqrt(2.0 * self.energy / self.stiffness)
         return np.column_stack([amplitude * np.sin(self.omega0 * t), amplitude * self.omega0 * np.cos(self.omega0 * t)])
 
+    def delayed(self, delay: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """(n, 2) the motion of this energy that starts later by ``delay`` (1,): nothing else is left open."""
+        return self.truth(X[:, 0] - delay[0])
+
     def dataset(self, cell: Cell, seed: int) -> Dataset:
         return self.observed_with(cell, self.generator(cell, seed))
 
@@ -51,4 +55,6 @@ class HarmonicOscillator(Problem):
             constraint=SumConstraint(terms, self.energy),
             formula="k/2*z**2 + m/2*v**2 = E",
             constants={"k": self.stiffness, "m": self.mass, "E": self.energy},
+            motion="d(z, t) = v",
+            family=Family(self.delayed, (0.0,)),
         )

@@ -9,11 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import least_squares
 
 from sumgp.errors import SumGPError, worded
-from sumgp.laws import AllOf
+from sumgp.laws import AllOf, FormulaConstraint
 from sumgp_studies.experiments.baselines import PointPrediction, interpolated
 from sumgp_studies.experiments.problem import Dataset
+
+MOVING = ("harmonic_oscillator", "free_fall", "damped_oscillator")  # one output is the derivative of another
+ONE_PARAMETER = ("harmonic_oscillator", "free_fall")  # law and motion together leave the time of the start open
 
 
 @dataclass(frozen=True)
@@ -50,13 +54,15 @@ class Method(ABC):
 class EstimatorMethod(Method):
     """``ConstrainedGP`` with one strategy; ``engine`` names the inference of the transformed outputs.
 
-    ``further_laws`` adds the data set's further laws; ``couples`` says that laws may join outputs in one term.
+    ``further_laws`` adds the data set's further laws, ``motion`` its differential law; ``couples`` says that laws may join
+    outputs in one term.
     """
 
     name: str
     strategy: str
     engine: str = ""
     further_laws: bool = False
+    motion: bool = False
     couples: bool = True
 
     def fit(self, dataset: Dataset, settings: Settings) -> Fitted:
@@ -66,6 +72,8 @@ class EstimatorMethod(Method):
         constraint = dataset.constraint
         if self.further_laws and dataset.further_constraint is not None:
             constraint = AllOf([constraint, dataset.further_constraint])
+        if self.motion:
+            constraint = AllOf([FormulaConstraint(dataset.motion), constraint])
         gp = ConstrainedGP(
             constraint,
             outputs=list(dataset.outputs),
@@ -89,6 +97,8 @@ class EstimatorMethod(Method):
     def suits(self, experiment: str) -> bool:
         if self.further_laws:
             return experiment == "double_pendulum"
+        if self.motion:
+            return experiment in MOVING
         return self.couples or experiment != "triangle"
 
 
@@ -123,6 +133,26 @@ class Interpolation(Method):
         return Fitted(predict, "interpolated")
 
 
+@dataclass(frozen=True)
+class LeastSquares(Method):
+    """The true formula, its few open parameters fitted from a start at the truth: a near lower bound of the error."""
+
+    name: str
+
+    def fit(self, dataset: Dataset, settings: Settings) -> Fitted:
+        family, measured = dataset.family, ~np.isnan(dataset.Y_train)
+        assert family is not None
+
+        def misfit(parameters: np.ndarray) -> np.ndarray:
+            return (family.outputs(parameters, dataset.X_train) - dataset.Y_train)[measured]
+
+        found = least_squares(misfit, family.truth)
+        return Fitted(lambda X: PointPrediction(family.outputs(found.x, X)), "converged" if found.success else found.message)
+
+    def suits(self, experiment: str) -> bool:
+        return experiment in ONE_PARAMETER
+
+
 def all_methods() -> dict[str, Method]:
     """Every method by name, in the order of the tables."""
     methods: tuple[Method, ...] = (
@@ -139,6 +169,8 @@ def all_methods() -> dict[str, Method]:
         GramMethod("gram", constrained=True),
         EstimatorMethod("linearized", "Linearized"),
         EstimatorMethod("linearized+lengths", "Linearized", further_laws=True),
+        EstimatorMethod("linearized+derivative", "Linearized", motion=True),
+        LeastSquares("least-squares"),
     )
     return {method.name: method for method in methods}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,11 +43,20 @@ class Lengths:
 
 
 @dataclass(frozen=True)
+class Family:
+    """The true formula: ``outputs(parameters, X)`` gives (n, T), the data come from the parameters ``truth``."""
+
+    outputs: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    truth: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Dataset:
     """Training data X (N, D), Y (N, T) with NaN = not measured, test inputs and true outputs, and the law.
 
     ``scored_constraint`` is the law against which the violation is measured, where it differs from the law that is
-    fitted (a total estimated from more data); ``further_constraint`` holds more laws that a method may add.
+    fitted (a total estimated from more data); ``further_constraint`` holds more laws that a method may add, ``motion`` a
+    differential one. ``family``: all functions that obey the law and the motion, for least squares.
     ``truth_is_measured`` says that ``F_test`` holds noisy measurements instead of the noise-free truth.
     """
 
@@ -64,6 +73,8 @@ class Dataset:
     scored_constraint: Constraint | None = None
     further_constraint: Constraint | None = None
     further_formula: str = ""
+    motion: str = ""  # differential law that the outputs obey too, as a formula
+    family: Family | None = None
     lengths: Lengths | None = None
     truth_is_measured: bool = False
     note: str = ""

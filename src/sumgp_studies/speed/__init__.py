@@ -2,6 +2,7 @@
 
 from sumgp_studies.speed.evidence import KRONECKER_SIZES, QUICK_SIZES, dense_section, fit_section, kronecker_section
 from sumgp_studies.speed.fits import many_section, oscillator_section
+from sumgp_studies.speed.maps import maps_section
 from sumgp_studies.speed.page import write_results
 from sumgp_studies.speed.series import long_section, markov_section
 from sumgp_studies.speed.timing import Bar, Section, cpu_seconds
@@ -17,6 +18,7 @@ __all__ = [
     "kronecker_section",
     "long_section",
     "many_section",
+    "maps_section",
     "markov_section",
     "oscillator_section",
     "write_results",

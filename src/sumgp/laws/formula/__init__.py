@@ -1,7 +1,7 @@
 """From the text of a law to a law: syntax, names, normal form, checks and wording."""
 
 from sumgp.laws.formula.constraint import FormulaConstraint, parse_constraint
-from sumgp.laws.formula.explain import explain_law
+from sumgp.laws.formula.explain import explain_law, where_held
 from sumgp.laws.formula.hints import near_name
 from sumgp.laws.formula.syntax import parse_equation, split_laws
 from sumgp.laws.formula.tree import BUILT_IN, Name, calls, mentioned
@@ -17,4 +17,5 @@ __all__ = [
     "parse_constraint",
     "parse_equation",
     "split_laws",
+    "where_held",
 ]

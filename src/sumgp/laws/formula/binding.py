@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import sympy
@@ -23,15 +23,15 @@ from sumgp.laws.law import FunctionLaw, Law, SumLaw
 
 def build_law(equations: Sequence[Equation], names: Names) -> Law:
     """The law of all equations together, after checking that they make sense alone and with each other."""
-    outputs = [sympy.Symbol(name) for name in names.outputs]
+    outputs = [sympy.Symbol(name) for name in names.varying]
     unknown = [*outputs, *(sympy.Symbol(name) for name in names.unknowns)]
     rows = [_read_row(equation, names, outputs, unknown) for equation in equations]
     check_together(rows, unknown)
     used = frozenset().union(*(row.residual.free_symbols | row.expanded.free_symbols for row in rows))
     variables = read_variables(names, used)
     if all(row.reading is not None for row in rows):
-        return _sum_law(rows, variables, names.outputs)
-    return _FunctionRows(tuple(rows), variables, names.outputs).law()
+        return _sum_law(rows, variables, names)
+    return _FunctionRows(tuple(rows), variables, names).law()
 
 
 def _read_row(equation: Equation, names: Names, outputs: Sequence[sympy.Symbol], unknown: Sequence[sympy.Symbol]) -> Row:
@@ -56,7 +56,7 @@ def _check_coefficients(expression: sympy.Expr, place: Place) -> None:
             raise place.error("the numbers in this law multiply to one that is too large or too small; change the units")
 
 
-def _sum_law(rows: Sequence[Row], variables: Variables, outputs: tuple[str, ...]) -> SumLaw:
+def _sum_law(rows: Sequence[Row], variables: Variables, names: Names) -> SumLaw:
     readings = [row.reading for row in rows if row.reading is not None]
     keys = dict.fromkeys((term.symbol, term.transform) for reading in readings for term in reading.terms)
     columns = sorted(((variables.unknown.index(s), t) for s, t in keys), key=lambda pair: (pair[0], pair[1].label("")))
@@ -65,16 +65,21 @@ def _sum_law(rows: Sequence[Row], variables: Variables, outputs: tuple[str, ...]
         for term in reading.terms:
             column = columns.index((variables.unknown.index(term.symbol), term.transform))
             coefficients[row][column] = term.coefficient
+    F = _array_or_function([c for row in coefficients for c in row], (len(rows), len(columns)), variables)
+    S = _array_or_function([reading.total for reading in readings], (len(rows),), variables)
+    constant = isinstance(F, np.ndarray) and isinstance(S, np.ndarray)
     return SumLaw(
-        outputs=outputs,
-        unknowns=_unknown_names(variables, outputs),
+        outputs=names.outputs,
+        derivatives=tuple(names.derivatives.values()),
+        unknowns=_unknown_names(variables, names),
         labels=tuple(row.text for row in rows),
         noise=np.zeros(len(rows)),
         extra_columns=variables.extra_columns,
         columns=tuple(columns),
-        coefficients=_array_or_function([c for row in coefficients for c in row], (len(rows), len(columns)), variables),
-        total=_array_or_function([reading.total for reading in readings], (len(rows),), variables),
-        notes=tuple(_sum_notes(reading, outputs) for reading in readings),
+        coefficients=F,
+        total=S,
+        select=None if constant or len(rows) == 1 else lambda kept: _sum_law([rows[i] for i in kept], variables, names),
+        notes=tuple(_sum_notes(reading, names) for reading in readings),
     )
 
 
@@ -86,17 +91,17 @@ def _array_or_function(
     return InputFunction(compile_rows(expressions, ()), variables, shape)
 
 
-def _unknown_names(variables: Variables, outputs: Sequence[str]) -> tuple[str, ...]:
-    return tuple(symbol.name for symbol in variables.unknown[len(outputs) :])
+def _unknown_names(variables: Variables, names: Names) -> tuple[str, ...]:
+    return tuple(symbol.name for symbol in variables.unknown[len(names.varying) :])
 
 
-def _sum_notes(reading: Reading, outputs: Sequence[str]) -> tuple[str, ...]:
-    return (*(_term_note(term, outputs) for term in reading.terms), f"total: {shown(reading.total)}")
+def _sum_notes(reading: Reading, names: Names) -> tuple[str, ...]:
+    return (*(_term_note(term, names) for term in reading.terms), f"total: {shown(reading.total)}")
 
 
-def _term_note(term: SumTerm, outputs: Sequence[str]) -> str:
+def _term_note(term: SumTerm, names: Names) -> str:
     factor = f"({shown(term.coefficient)})" if term.coefficient.is_Add else shown(term.coefficient)
-    return term_note(factor, term.transform, term.symbol.name, outputs)
+    return term_note(factor, term.transform, term.symbol.name, names)
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ class _FunctionRows:
 
     rows: tuple[Row, ...]
     variables: Variables
-    outputs: tuple[str, ...]
+    names: Names
 
     def law(self, continuation: Continuation | None = None) -> FunctionLaw:
         unknown = self.variables.unknown
@@ -115,8 +120,9 @@ class _FunctionRows:
         program = compile_rows([row.residual for row in self.rows], unknown, continuation, measured)
         functions = RowFunctions(program, self.variables)
         return FunctionLaw(
-            outputs=self.outputs,
-            unknowns=_unknown_names(self.variables, self.outputs),
+            outputs=self.names.outputs,
+            derivatives=tuple(self.names.derivatives.values()),
+            unknowns=_unknown_names(self.variables, self.names),
             labels=tuple(row.text for row in self.rows),
             noise=np.zeros(len(self.rows)),
             extra_columns=self.variables.extra_columns,
@@ -124,6 +130,7 @@ class _FunctionRows:
             jacobian_function=functions.jacobian,
             magnitude_function=functions.magnitude,
             relax=self.relaxed,
+            select=self.selected,
             mentions=np.array([symbol in used for symbol in unknown]),
             notes=tuple(self._notes(row) for row in self.rows),
         )
@@ -133,8 +140,15 @@ class _FunctionRows:
         sizes = {symbol: float(size) for symbol, size in zip(self.variables.unknown, scale, strict=True)}
         return self.law(Continuation(sizes))
 
+    def selected(self, rows: Sequence[int]) -> Law:
+        """Some of the rows: a sum where these are sums."""
+        kept = replace(self, rows=tuple(self.rows[row] for row in rows))
+        if all(row.reading is not None for row in kept.rows):
+            return _sum_law(kept.rows, self.variables, self.names)
+        return kept.law()
+
     def _notes(self, row: Row) -> tuple[str, ...]:
         if row.reading is not None:
-            return _sum_notes(row.reading, self.outputs)
+            return _sum_notes(row.reading, self.names)
         terms = tuple(f"term: {term}" for term in shown_terms(row.residual))
         return (*terms, f"not a sum of single outputs: {obstacle(row.expanded, self.variables.unknown)}")

@@ -15,6 +15,7 @@ import numpy as np
 
 from sumgp.errors import ConstraintError, worded
 from sumgp.laws.constraint import Constraint
+from sumgp.laws.formula.derivatives import differentiating_inputs, read_derivatives
 from sumgp.laws.formula.explain import explain_law
 from sumgp.laws.formula.syntax import parse_equation, split_laws
 from sumgp.laws.formula.tree import (
@@ -62,7 +63,7 @@ def plain_law(equations: Sequence[Equation], names: Names) -> SumLaw | None:
     except _NotPlainError:
         return None
     keys = {key for row in rows for key in row if key != _CONSTANT}
-    columns = (*names.outputs, *(name for name in names.unknowns if any(name == key[0] for key in keys)))
+    columns = (*names.varying, *(name for name in names.unknowns if any(name == key[0] for key in keys)))
     ordered = sorted(keys, key=lambda key: (columns.index(key[0]), _transform(key[1]).label("")))
     coefficients = np.array([[float(row.get(key, 0)) for key in ordered] for row in rows])
     sizes = np.max(np.abs(coefficients), axis=1, keepdims=True)
@@ -70,25 +71,28 @@ def plain_law(equations: Sequence[Equation], names: Names) -> SumLaw | None:
         return None
     return SumLaw(
         outputs=names.outputs,
-        unknowns=columns[len(names.outputs) :],
+        derivatives=tuple(names.derivatives.values()),
+        unknowns=columns[len(names.varying) :],
         labels=tuple(equation.text for equation in equations),
         noise=np.zeros(len(rows)),
         columns=tuple((columns.index(name), _transform(degree)) for name, degree in ordered),
         coefficients=coefficients,
         total=np.array([float(-row[_CONSTANT]) for row in rows]),
-        notes=tuple(_notes(row, ordered, names.outputs) for row in rows),
+        notes=tuple(_notes(row, ordered, names) for row in rows),
     )
 
 
-def term_note(factor: str, transform: Transform, name: str, outputs: Sequence[str]) -> str:
+def term_note(factor: str, transform: Transform, name: str, names: Names) -> str:
     """The line that explains one term of a sum."""
-    described = transform.describe() if name in outputs else "constant to be estimated"
+    described = transform.describe() if name in names.varying else "constant to be estimated"
+    if name in names.derivatives:
+        described = "derivative" if transform.is_identity else f"{described}, of a derivative"
     return f"{factor} * {transform.label(name)}: {described}"
 
 
-def _notes(row: Polynomial, ordered: Sequence[tuple[str, int]], outputs: Sequence[str]) -> tuple[str, ...]:
+def _notes(row: Polynomial, ordered: Sequence[tuple[str, int]], names: Names) -> tuple[str, ...]:
     terms = [(name, degree) for name, degree in ordered if (name, degree) in row]
-    lines = [term_note(f"{float(row[key]):g}", _transform(key[1]), key[0], outputs) for key in terms]
+    lines = [term_note(f"{float(row[key]):g}", _transform(key[1]), key[0], names) for key in terms]
     return (*lines, f"total: {float(-row[_CONSTANT]):g}")
 
 
@@ -103,7 +107,7 @@ def _plain_row(equation: Equation, names: Names) -> Polynomial:
     terms = {key: value for key, value in row.items() if key != _CONSTANT}
     used = [name for name, _ in terms]
     cancelled = any(value == 0 for value in terms.values())
-    if cancelled or len(set(used)) < len(used) or not set(used) & set(names.outputs):
+    if cancelled or len(set(used)) < len(used) or not set(used) & set(names.varying):
         raise _NotPlainError
     if all(degree % 2 == 0 for _, degree in terms):
         # All terms of one sign: the other side must not have the opposite one.
@@ -135,7 +139,7 @@ class _Reader:
                 return self.summed(node)
 
     def named(self, name: str) -> Polynomial:
-        if name in self.names.outputs or name in self.names.unknowns:
+        if name in self.names.varying or name in self.names.unknowns:
             return {(name, 1): Fraction(1)}
         number = self.names.number(name)
         if number is None:
@@ -220,9 +224,9 @@ class FormulaConstraint(Constraint):
 
     ``formula``: text, or a list of texts; several laws in one text are separated by ``;`` or line ends. Known are
     + - * / ** ^ ( ) and |a|, sqrt exp log log10 log2 sin cos tan asin acos atan sinh cosh tanh abs, ``sum(p)`` and
-    ``mean(p)`` for outputs p1 ... pk, ``norm(a, b)`` for the distance of points with coordinates a_x, a_y[, a_z], the
-    numbers pi and e, percentages (100% is 1), and signs such as ², ½, ·. Names with spaces or signs are quoted with
-    backticks.
+    ``mean(p)`` for outputs p1 ... pk, ``norm(a, b)`` for the distance of points with coordinates a_x, a_y[, a_z],
+    ``d(z, t)`` and ``d(z, t, 2)`` for derivatives of outputs by inputs (also ``dz/dt``), the numbers pi and e, percentages
+    (100% is 1), and signs such as ², ½, ·. Names with spaces or signs are quoted with backticks.
 
     ``constants``: a number; "unknown" for a constant that is estimated; a function of X (n, D) giving (n,); or the name
     of a data column, which is then needed for predictions too.
@@ -257,16 +261,17 @@ class FormulaConstraint(Constraint):
     def bind(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> Law:
         """Return a SumLaw if every equation is linear or a sum of transforms of single outputs, else a FunctionLaw.
 
-        Unknown constants become columns of f after the outputs, data columns become columns of x after the inputs.
+        Derivatives and unknown constants become columns of f after the outputs, data columns become columns of x after the
+        inputs.
         """
-        names = read_names(outputs, inputs, self.constants)
-        law = plain_law(self._equations, names)
+        equations, names = read_derivatives(self._equations, read_names(outputs, inputs, self.constants))
+        law = plain_law(equations, names)
         if law is not None:
             return law
         # Loading computer algebra takes longer than most fits: only laws that need it pay for it.
         from sumgp.laws.formula.binding import build_law
 
-        return build_law(self._equations, names)
+        return build_law(equations, names)
 
     def check_columns(self, outputs: Sequence[str], inputs: Sequence[str], columns: Collection[str]) -> None:
         """Raise ConstraintError for a name that stands for nothing while the data have a column of that name."""
@@ -295,9 +300,12 @@ class FormulaConstraint(Constraint):
         names = [
             name for equation in self._equations for side in (equation.left, equation.right) for name in mentioned(side)
         ]
-        outputs = [name for name in dict.fromkeys(names) if name not in self.constants and name not in BUILT_IN]
+        sides = [side for equation in self._equations for side in (equation.left, equation.right)]
+        inputs = list(dict.fromkeys(name for side in sides for name in differentiating_inputs(side)))
+        other = (*self.constants, *BUILT_IN, *inputs)
+        outputs = [name for name in dict.fromkeys(names) if name not in other]
         try:
-            explanation = explain_law(self.bind(outputs))
+            explanation = explain_law(self.bind(outputs, inputs))
         except ConstraintError:
             # Families such as sum(p) and norm(a, b) can only be understood with the names of the outputs.
             explanation = "kind: known once the outputs are named"

@@ -49,7 +49,7 @@ FUNCTIONS = (
 )  # fmt: skip
 
 _QUOTES = "names with spaces or signs are quoted with backticks: `CO2 (ppm)`"
-_DERIVATIVE = "derivatives are not part of a formula so far; measure or compute the derivative as an output of its own"
+_DERIVATIVE = "write d(z, t) for the derivative of the output z by the input t, d(z, t, 2) for the second one"
 _SUM = "write sum(p) for p1 + p2 + ... + pk, or write all terms out"
 _CHARACTERS = {
     "`": "this backtick opens a quoted name that is never closed",
@@ -123,8 +123,6 @@ _INSTEAD = {
     "total": "write sum(p) for p1 + p2 + ... + pk",
     "avg": "write mean(a, b)",
     "average": "write mean(a, b)",
-    "d": _DERIVATIVE,
-    "diff": _DERIVATIVE,
     "der": _DERIVATIVE,
     "grad": _DERIVATIVE,
     "div": _DERIVATIVE,

@@ -137,6 +137,8 @@ class _Parser:
         self.position += 1
         if self.current.kind == "superscript" or self.current.is_operator("**", "^"):
             raise self.current.place.error("a power of a power needs brackets: write (z**2)**3")
+        if isinstance(base, Name) and base.name == "d" and self.current.is_operand:
+            raise token.place.error("write d(z, t, 2) for the second derivative of z by t")
         if isinstance(base, Name) and base.name in FUNCTIONS and self.current.is_operand:
             raise token.place.error(f"write {base.name}(...)**2 for the square of {base.name}(...)")
         exponent = self.made(Number(superscript_value(token), token.place))

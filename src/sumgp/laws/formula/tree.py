@@ -11,13 +11,14 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sumgp.errors import ConstraintError, worded
+from sumgp.laws.columns import Derivative
 from sumgp.laws.constraint import Unknown
 from sumgp.laws.formula.hints import Place, hint_for, unknown_name
 
@@ -188,16 +189,17 @@ def names_in(node: Node) -> tuple[Name, ...]:
     """Every name of a syntax tree with its place, in the order of the text."""
     if isinstance(node, Name):
         return (node,)
-    return tuple(leaf for child in _children(node) for leaf in names_in(child))
+    return tuple(leaf for child in children(node) for leaf in names_in(child))
 
 
 def calls(node: Node, function: str) -> tuple[Call, ...]:
     """All calls of a function in a syntax tree."""
     own = (node,) if isinstance(node, Call) and node.function == function else ()
-    return own + tuple(call for child in _children(node) for call in calls(child, function))
+    return own + tuple(call for child in children(node) for call in calls(child, function))
 
 
-def _children(node: Node) -> tuple[Node, ...]:
+def children(node: Node) -> tuple[Node, ...]:
+    """The parts of a node, in the order of the text."""
     match node:
         case Sum():
             return tuple(term for _, term in node.terms)
@@ -223,7 +225,8 @@ Constant = float | str | Callable
 class Names:
     """Every name a formula may use; names of the user hide the built-in ``pi`` and ``e``.
 
-    ``columns`` maps a constant to the data column that gives its value, ``functions`` to a function of X.
+    ``columns`` maps a constant to the data column that gives its value, ``functions`` to a function of X. ``derivatives``
+    are those that the formula mentions, by the names ``read_derivatives`` gives them.
     """
 
     outputs: tuple[str, ...]
@@ -232,6 +235,12 @@ class Names:
     unknowns: tuple[str, ...]
     columns: Mapping[str, str]
     functions: Mapping[str, Callable]
+    derivatives: Mapping[str, Derivative] = field(default_factory=dict)
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """Outputs and their derivatives: the columns of a law that vary with the inputs."""
+        return (*self.outputs, *self.derivatives)
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -241,7 +250,7 @@ class Names:
 
     def symbol(self, name: str) -> str | None:
         """The name of the symbol behind a name, None where it stands for a number or nothing."""
-        if name in self.outputs or name in self.inputs or name in self.unknowns or name in self.functions:
+        if name in self.varying or name in self.inputs or name in self.unknowns or name in self.functions:
             return name
         if name not in self.columns:
             return None

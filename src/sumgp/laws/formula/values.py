@@ -65,7 +65,7 @@ def read_variables(names: Names, used: frozenset[sympy.Symbol]) -> Variables:
         if column not in names.inputs and symbol in used:
             columns[column] = symbol
     return Variables(
-        unknown=tuple(sympy.Symbol(name) for name in (*names.outputs, *unknowns)),
+        unknown=tuple(sympy.Symbol(name) for name in (*names.varying, *unknowns)),
         inputs=tuple(sympy.Symbol(name) for name in names.inputs),
         extras=tuple(columns.values()),
         extra_columns=tuple(columns),

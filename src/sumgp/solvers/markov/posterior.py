@@ -26,7 +26,7 @@ from sumgp.solvers.markov.chain import (
     smoothed_covariance,
     solve,
 )
-from sumgp.solvers.markov.state_space import MaternTerm, Scratch, StateSpace, TimeSeries, assemble, with_times
+from sumgp.solvers.markov.state_space import MaternTerm, Scratch, StateSpace, TimeSeries, assemble, observe_slope, with_times
 
 BLOCK = 4096  # new times handled at once: bounds memory
 COLUMNS = 16  # sample paths handled at once: bounds memory
@@ -200,19 +200,27 @@ def _mean_posterior(prior: MarkovPrior, centre: np.ndarray, quadratic: np.ndarra
     return MeanPosterior(centre + shift, covariance, precision, -(linear + precision @ shift), u), value
 
 
-def predict(posterior: MarkovPosterior, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def predict(posterior: MarkovPosterior, times: np.ndarray, order: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Means (m, T) and covariances (m, T, T) at any times (m,): before, between, at and after those of the data.
+
+    ``order``: of the derivative by time that is meant; the state holds it.
 
     Each new time needs only the filtered state at the data's last time before it and the adjoint at the next one, so
     the cost is O(m log N) and the answer does not depend on which other times are asked for.
     """
     times = np.asarray(times, dtype=float)
-    parts = [_predict_block(posterior, times[i : i + BLOCK]) for i in range(0, max(len(times), 1), BLOCK)]
+    parts = [_predict_block(posterior, times[i : i + BLOCK], order) for i in range(0, max(len(times), 1), BLOCK)]
     return np.concatenate([mean for mean, _ in parts]), np.concatenate([covariance for _, covariance in parts])
 
 
-def _predict_block(posterior: MarkovPosterior, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    known, H, compact = posterior.series.times, posterior.space.observe, posterior.space.compact
+def _observe(prior: MarkovPrior, space: StateSpace, order: int) -> np.ndarray:
+    """(T, D) matrix that reads f, or its derivative of this order, from the state."""
+    return space.observe if order == 0 else observe_slope(prior.terms, order, space.compact)
+
+
+def _predict_block(posterior: MarkovPosterior, times: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
+    known, compact = posterior.series.times, posterior.space.compact
+    H = _observe(posterior.prior, posterior.space, order)
     last = np.searchsorted(known, times, side="right") - 1
     state, covariance = _filtered(posterior, last)
     before = assemble(posterior.prior.terms, np.where(last >= 0, times - known[np.maximum(last, 0)], 0.0), compact)
@@ -225,9 +233,10 @@ def _predict_block(posterior: MarkovPosterior, times: np.ndarray) -> tuple[np.nd
     cross = H @ covariance
     means = H @ (state + covariance @ (carried @ column))
     own = cross @ H.T - cross @ (carried @ information @ after.transition) @ transposed(cross)
-    response = np.eye(len(H)) + means[:, :, 1:]
+    constant = 1.0 if order == 0 else 0.0  # a constant has no slope
+    response = constant * np.eye(len(H)) + means[:, :, 1:]
     spread = response @ posterior.constant.covariance @ transposed(response)
-    return means[:, :, 0] + posterior.constant.estimate, symmetric(own + spread)
+    return means[:, :, 0] + constant * posterior.constant.estimate, symmetric(own + spread)
 
 
 def _filtered(posterior: MarkovPosterior, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -251,15 +260,17 @@ def _adjoints(posterior: MarkovPosterior, index: np.ndarray) -> tuple[np.ndarray
     return posterior.solution.adjoint[s, j] * inside, posterior.factor.adjoint[s, j] * inside
 
 
-def sample(posterior: MarkovPosterior, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-    """(n_samples, m, T) joint draws of f at the times (m,), in O((N + m) n_samples).
+def sample(
+    posterior: MarkovPosterior, times: np.ndarray, n_samples: int, rng: np.random.Generator, order: int = 0
+) -> np.ndarray:
+    """(n_samples, m, T) joint draws of f, or of a derivative of it, at the times (m,), in O((N + m) n_samples).
 
     A draw of the prior is moved by what the data say of its error (Matheron's rule): x + E[x | observed - seen of x].
     """
     prior, times = posterior.prior, np.asarray(times, dtype=float)
     series, new = with_times(posterior.series, times)
     space, factor = factorise_series(prior, series)
-    lanes, constant = factor.chain.lanes, posterior.constant
+    lanes, constant, H = factor.chain.lanes, posterior.constant, _observe(prior, space, order)
     half = root(constant.covariance[None])[0].T
     result = np.empty((n_samples, len(times), series.n_outputs))
     for start in range(0, n_samples, COLUMNS):
@@ -269,7 +280,7 @@ def sample(posterior: MarkovPosterior, times: np.ndarray, n_samples: int, rng: n
         seen = factor.chain.sight @ path + rng.standard_normal((*factor.chain.sight.shape[:3], count))
         error = lanes.deal(series.observed[:, :, None] - series.rows @ mean) - seen
         correction = solve(factor, error)
-        moved = space.observe @ path + smoothed(factor, correction, space.observe)
-        values = lanes.collect(moved)[new] + mean
+        moved = H @ path + smoothed(factor, correction, H)
+        values = lanes.collect(moved)[new] + (mean if order == 0 else 0.0)
         result[start : start + count] = values.transpose(2, 0, 1)
     return result

@@ -266,6 +266,22 @@ def assemble(
     return StateSpace(transition, noise, stationary, observe, slices, compact)
 
 
+def observe_slope(terms: Sequence[MaternTerm], order: int, compact: bool) -> np.ndarray:
+    """(T, D) matrix that reads the derivative of this order, by time, from the state of ``assemble``."""
+    parts = []
+    for term in terms:
+        process = matern(term.nu)
+        if order >= process.n_states:
+            got = f"Matern(nu={term.nu:g})"
+            remedy = "use Matern(nu=1.5) for first derivatives, Matern(nu=2.5) for second ones"
+            raise DataError(worded("kernel", f"one whose functions have {order} derivative(s)", got, remedy))
+        basis, _ = _split(term.covariance, compact)
+        own = np.zeros((len(basis), process.n_states, basis.shape[1]))
+        own[:, order] = basis * (np.sqrt(2.0 * term.nu) / term.lengthscale) ** order
+        parts.append(own.reshape(len(basis), -1))
+    return np.concatenate(parts, axis=1)
+
+
 def _block_diagonal(
     pairs: Sequence[tuple[np.ndarray, np.ndarray]], slices: Sequence[slice], result: np.ndarray
 ) -> np.ndarray:

@@ -1,0 +1,74 @@
+"""Lengthscale, amplitude and noise of one output on its own, by a search over all lengthscales."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+SHORTEST, LONGEST, COUNT = 0.02, 3.0, 30  # lengthscales that are tried, in half ranges
+FINEST = 0.01  # of the logarithm of a lengthscale
+RATIOS = np.exp(np.linspace(np.log(1e-6), np.log(10.0), 50))  # noise variance / variance of the function
+# Priors: lengthscales of about half the range or longer, noise of about a twentieth of the output's variation.
+LOG_SD_SHORT, LOG_SD_LONG = 1.0, 10.0
+NOISE_CENTRE, NOISE_LOG_SD = 0.05, 2.0
+
+
+class OutputFit(NamedTuple):
+    """Log posterior density, lengthscale, variance of the function, and noise variance of a row of factor one."""
+
+    log_density: float
+    lengthscale: float
+    variance: float
+    noise: float
+
+
+class OneOutput(NamedTuple):
+    """Measurements y (k,) at x (k, D); noise variances are ``factors`` (k,) times a common one, or these where known."""
+
+    x: np.ndarray
+    y: np.ndarray
+    factors: np.ndarray
+    known: bool
+    half_range: float
+    mean_variance: float  # of the constant, in units of the function's variance
+
+
+def fit_output(output: OneOutput, make: Callable[[float], Kernel], lengthscale: float | None = None) -> OutputFit:
+    """The most probable hyperparameters; with a given ``lengthscale``, variance and noise only."""
+    if lengthscale is not None:
+        return _at(output, make, lengthscale)
+    tried = output.half_range * np.exp(np.linspace(np.log(SHORTEST), np.log(LONGEST), COUNT))
+    best = max(_at(output, make, value) for value in tried)
+    step = 0.5 * float(np.log(tried[1] / tried[0]))
+    while step > FINEST:
+        near = [_at(output, make, best.lengthscale * np.exp(side * step)) for side in (-1.0, 1.0)]
+        best, step = max(best, *near), 0.5 * step
+    return best
+
+
+def _at(output: OneOutput, make: Callable[[float], Kernel], lengthscale: float) -> OutputFit:
+    """The profile over all ratios of noise to function: with eigenvalues l and squared projections z of whitened data,
+
+    log p = -sum log(v l + n) / 2 - sum z / (v l + n) / 2, where v is closed-form for given n / v unless n is known.
+    """
+    sd = np.sqrt(output.factors)
+    K = (make(lengthscale)(output.x) + output.mean_variance) / np.outer(sd, sd)
+    values, vectors = np.linalg.eigh(K)
+    z = (vectors.T @ (output.y / sd)) ** 2
+    relative = np.maximum(values, 0.0) + RATIOS[:, None]
+    variance = 1.0 / RATIOS if output.known else np.maximum(np.mean(z / relative, axis=1), 1e-300)
+    log_density = -0.5 * np.sum(np.log(variance[:, None] * relative) + z / (variance[:, None] * relative), axis=1)
+    if not output.known:
+        log_density -= 0.5 * ((0.5 * np.log(RATIOS) - np.log(NOISE_CENTRE)) / NOISE_LOG_SD) ** 2
+    away = np.log(lengthscale / output.half_range)
+    best = int(np.argmax(log_density))
+    prior = -0.5 * (away / (LOG_SD_SHORT if away < 0 else LOG_SD_LONG)) ** 2
+    return OutputFit(
+        float(log_density[best] + prior), float(lengthscale), float(variance[best]), float(variance[best] * RATIOS[best])
+    )
+
+
+__all__ = ["OneOutput", "OutputFit", "fit_output"]

@@ -1,0 +1,145 @@
+"""A law in two parts: rows that hold by construction, because outputs are derivatives of latent functions, and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sumgp.data import Data, Scaling
+from sumgp.errors import ConstraintError
+from sumgp.laws.elimination import Potential, find_potential
+from sumgp.laws.law import FunctionLaw, Law, SumLaw
+from sumgp.laws.operators import as_operator, homogeneous_rows
+from sumgp.laws.points import complete_scaling
+
+
+@dataclass(frozen=True)
+class SplitLaw:
+    """Rows ``eliminated`` hold for every f = G(d) g; ``rest`` is the law of the others, None if there are none."""
+
+    potential: Potential
+    eliminated: tuple[int, ...]
+    rest: Law | None
+    rows: np.ndarray  # (E, T) coefficients of the undifferentiated outputs in the eliminated rows
+
+    def offset(self, scaling: Scaling) -> np.ndarray:
+        """(T,) part of the outputs' shift, unit-free, that the eliminated rows do not allow as a constant."""
+        F = self.rows * scaling.y_scale
+        size = np.sqrt(np.sum(F**2, axis=1))
+        F = F[size > 0] / size[size > 0, None]
+        shift = scaling.y_shift / scaling.y_scale
+        return -np.linalg.pinv(F) @ (F @ shift) if len(F) else np.zeros(len(shift))
+
+    def completed(self, data: Data, scaling: Scaling) -> Scaling:
+        """The scaling with sizes of outputs that were never measured: from the rest of the law, or from the others.
+
+        A latent function is as large as the measured outputs say, and varies over half the inputs' range.
+        """
+        measured = data.measured.any(axis=0)
+        never = np.flatnonzero(~measured)
+        if not len(never) or (self.rest is not None and np.all(self.rest.involved()[never])):
+            return complete_scaling(self.rest, data, scaling)
+        span = 0.5 * np.ptp(data.x[:, : self.potential.exponents.shape[1]], axis=0)
+        reach = np.prod(np.where(span > 0, span, 1.0)[None, :] ** self.potential.exponents, axis=1)
+        made = np.abs(self.potential.coefficients / reach).max(axis=2)  # (T, K) outputs for latent functions of size one
+        with np.errstate(divide="ignore"):
+            latent = np.min(np.where(made > 0, scaling.y_scale[:, None] / made, np.inf)[measured], axis=0)
+        lost = [t for t in never if not np.all(np.isfinite(latent[made[t] > 0]))]
+        if lost:
+            raise ConstraintError(
+                f"Y: output {data.output_names[lost[0]]!r} was never measured and no law determines it; "
+                "measure it, drop it, or give a law that holds it"
+            )
+        shift, scale = scaling.y_shift.copy(), scaling.y_scale.copy()
+        shift[never] = 0.0
+        scale[never] = [np.max(made[t, made[t] > 0] * latent[made[t] > 0]) for t in never]
+        return Scaling(scaling.x_shift, scaling.x_scale, shift, scale)
+
+
+def split_law(law: Law | None) -> SplitLaw | None:
+    """The law split, None if no differential row can be eliminated, or others would mention derivatives still."""
+    if law is None or not law.derivatives:
+        return None
+    homogeneous = [int(row) for row in np.flatnonzero(homogeneous_rows(law))]
+    eliminated, potential = _eliminable(law, homogeneous)
+    if potential is None or not _has_derivatives(law, eliminated):
+        return None
+    others = [row for row in range(law.n_rows) if row not in eliminated]
+    rest = law.rows(others) if others else None
+    if rest is not None and np.any(rest.involved()[_derivative_columns(rest)]):
+        return None
+    operator = as_operator(law.rows(eliminated))
+    constant = np.flatnonzero(~operator.exponents.any(axis=1))
+    rows = operator.coefficients[:, :, constant].sum(axis=2)
+    return SplitLaw(potential, tuple(eliminated), None if rest is None else _lean(rest), rows)
+
+
+def _eliminable(law: Law, rows: list[int]) -> tuple[list[int], Potential | None]:
+    """All rows if they have a potential together, else as many as have one, taken in turn."""
+    potential = _potential(law, rows)
+    if potential is not None or not rows:
+        return rows, potential
+    kept: list[int] = []
+    for row in rows:
+        if (more := _potential(law, [*kept, row])) is not None:
+            kept, potential = [*kept, row], more
+    return kept, potential
+
+
+def _potential(law: Law, rows: Sequence[int]) -> Potential | None:
+    if not rows:
+        return None
+    operator = as_operator(law.rows(rows))
+    return find_potential(operator.exponents, operator.coefficients)
+
+
+def _has_derivatives(law: Law, rows: Sequence[int]) -> bool:
+    operator = as_operator(law.rows(rows))
+    return bool(np.any(operator.coefficients[:, :, operator.exponents.any(axis=1)]))
+
+
+def _derivative_columns(law: Law) -> slice:
+    return slice(len(law.outputs), len(law.outputs) + len(law.derivatives))
+
+
+def _lean(law: Law) -> Law:
+    """A law that mentions no derivative over outputs and unknown constants alone."""
+    kept = np.delete(np.arange(law.n_columns), _derivative_columns(law))
+    if isinstance(law, SumLaw):
+        place = {int(column): i for i, column in enumerate(kept)}
+        mentioned = [i for i, (column, _) in enumerate(law.columns) if column in place]
+        F = law.coefficients
+        return replace(
+            law,
+            derivatives=(),
+            select=None,
+            columns=tuple((place[law.columns[i][0]], law.columns[i][1]) for i in mentioned),
+            coefficients=F[:, mentioned] if isinstance(F, np.ndarray) else lambda x: law.F(x)[:, :, mentioned],
+        )
+    assert isinstance(law, FunctionLaw)
+    return _lean_function(law, kept)
+
+
+def _lean_function(law: FunctionLaw, kept: np.ndarray) -> FunctionLaw:
+    def wide(f: np.ndarray) -> np.ndarray:
+        full = np.zeros((*f.shape[:-1], law.n_columns))
+        full[..., kept] = f
+        return full
+
+    def relax(scale: np.ndarray) -> FunctionLaw:
+        sizes = np.ones(law.n_columns)
+        sizes[kept] = scale
+        return _lean_function(law.relaxed(sizes), kept)
+
+    return replace(
+        law,
+        derivatives=(),
+        residual_function=lambda f, x: law.residual(wide(f), x),
+        jacobian_function=lambda f, x: law.jacobian(wide(f), x)[:, :, kept],
+        magnitude_function=lambda f, x: law.magnitude(wide(f), x),
+        relax=relax,
+        select=lambda rows: _lean(law.rows(rows)),
+        mentions=None if law.mentions is None else law.mentions[kept],
+    )

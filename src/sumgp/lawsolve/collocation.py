@@ -1,0 +1,198 @@
+"""A differential law imposed at many points: the most probable weights of the outputs and values of the constants.
+
+Least squares in the weights w of all outputs and the unknown constants c, both unit-free:
+
+    |w|^2 / 2 + c^T V^-1 c / 2 + |y - Phi w|^2 / (2 s^2) + |g|^2 / (2 level^2),
+
+by Gauss-Newton with a line search, the level lowered step by step. The inverse of the last normal matrix is the posterior
+covariance (Laplace).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from sumgp.errors import Status
+from sumgp.laws import UnitFreeLaw
+from sumgp.numerics import cholesky, solve_cholesky
+
+LEVELS = (1.0, 0.3, 0.1, 0.03, 0.01)  # standard deviations of the law, in units of its reference size
+INNER_STEPS = 12
+LAST_STEPS = 30
+ROUGH = 0.1  # expected decrease of the merit at which a level ends
+ENOUGH = 1e-6  # and the last level
+SHORTEST = 1e-4  # share of a step that is still tried
+
+
+@dataclass(frozen=True)
+class OutputWeights:
+    """One output: its columns in the law, their features (n, r) at the law's points, and at its measurements y (k,)."""
+
+    columns: tuple[int, ...]
+    at_law: tuple[np.ndarray, ...]
+    at_data: np.ndarray
+    y: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Number of weights r."""
+        return self.at_data.shape[1]
+
+
+@dataclass(frozen=True)
+class CollocationProblem:
+    """Law and its points (n, D) in the user's units, the outputs, and prior variances (U,) of the constants."""
+
+    law: UnitFreeLaw
+    x_law: np.ndarray
+    outputs: tuple[OutputWeights, ...]
+    unknown: np.ndarray
+
+    @cached_property
+    def slices(self) -> list[slice]:
+        """Where the weights of each output stand, and last where the constants do."""
+        ends = np.cumsum([0, *(output.size for output in self.outputs), len(self.unknown)])
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+    @property
+    def n_weights(self) -> int:
+        """Weights of all outputs, and constants."""
+        return self.slices[-1].stop
+
+    def values(self, w: np.ndarray) -> np.ndarray:
+        """(n, C) columns of the law; errors of soft rows are zero."""
+        f = np.zeros((len(self.x_law), self.law.n_columns))
+        for output, part in zip(self.outputs, self.slices, strict=False):
+            for column, features in zip(output.columns, output.at_law, strict=True):
+                f[:, column] = features @ w[part]
+        f[:, self.law.constants] = w[self.slices[-1]]
+        return f
+
+    def residual(self, w: np.ndarray) -> np.ndarray:
+        """(n, R) residuals of the law."""
+        return self.law.residual(self.values(w), self.x_law)
+
+    def slopes(self, w: np.ndarray) -> np.ndarray:
+        """(n R, W) derivatives of the residuals by the weights."""
+        J = self.law.jacobian(self.values(w), self.x_law)
+        n, R, _ = J.shape
+        A = np.zeros((n, R, self.n_weights))
+        for output, part in zip(self.outputs, self.slices, strict=False):
+            for column, features in zip(output.columns, output.at_law, strict=True):
+                A[:, :, part] += J[:, :, column, None] * features[:, None, :]
+        A[:, :, self.slices[-1]] = J[:, :, self.law.constants]
+        return A.reshape(n * R, -1)
+
+    def law_sds(self, level: float) -> np.ndarray:
+        """(n R,) standard deviations within which the law is to hold."""
+        variances = np.full(self.law.n_rows, level**2)
+        variances[self.law.soft_rows] += self.law.soft_variances
+        return np.tile(np.sqrt(variances), len(self.x_law))
+
+
+@dataclass(frozen=True)
+class CollocationSolution:
+    """Weights (W,), the lower factor of their posterior precision (W, W), steps taken, and how the search ended."""
+
+    w: np.ndarray
+    factor: np.ndarray
+    steps: int
+    status: Status
+
+
+@dataclass(frozen=True)
+class _Quadratic:
+    """w^T H w / 2 - b^T w: prior and data."""
+
+    H: np.ndarray
+    b: np.ndarray
+
+    def merit(self, w: np.ndarray, g: np.ndarray) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = 0.5 * float(w @ (self.H @ w)) - float(self.b @ w) + 0.5 * float(np.sum(g**2))
+        return value if np.isfinite(value) else np.inf
+
+
+class _Descent(NamedTuple):
+    """Weights (W,), the last factor (W, W), steps taken, and whether nothing worth it was left to gain."""
+
+    w: np.ndarray
+    factor: np.ndarray
+    steps: int
+    converged: bool
+
+
+def solve_collocation(
+    problem: CollocationProblem,
+    start: np.ndarray,
+    noise: Sequence[np.ndarray],
+    levels: Sequence[float] = LEVELS,
+    held: bool = False,
+) -> CollocationSolution:
+    """The most probable weights from ``start``; ``noise`` are variances (k,) of each output's measurements.
+
+    ``held``: stop at the rough accuracy that a start needs.
+    """
+    given = _given_data(problem, noise)
+    reached, steps = _Descent(start, np.zeros((0, 0)), 0, False), 0
+    for level in levels:
+        last = level == levels[-1] and not held
+        sds = problem.law_sds(level)
+        reached = _descend(problem, given, reached.w, sds, ENOUGH if last else ROUGH)
+        steps += reached.steps
+    return CollocationSolution(
+        reached.w, reached.factor, steps, Status.CONVERGED if reached.converged else Status.STEP_LIMIT
+    )
+
+
+def data_weights(problem: CollocationProblem, noise: Sequence[np.ndarray]) -> CollocationSolution:
+    """The weights given the data alone, constants at zero."""
+    given = _given_data(problem, noise)
+    factor = cholesky(given.H, "weights")
+    return CollocationSolution(solve_cholesky(factor, given.b), factor, 0, Status.CONVERGED)
+
+
+def _given_data(problem: CollocationProblem, noise: Sequence[np.ndarray]) -> _Quadratic:
+    H, b = np.eye(problem.n_weights), np.zeros(problem.n_weights)
+    for output, part, variances in zip(problem.outputs, problem.slices, noise, strict=False):
+        weighted = output.at_data / variances[:, None]
+        H[part, part] += output.at_data.T @ weighted
+        b[part] += weighted.T @ output.y
+    constants = problem.slices[-1]
+    H[constants, constants] = np.diag(1.0 / problem.unknown)
+    return _Quadratic(H, b)
+
+
+def _descend(problem: CollocationProblem, given: _Quadratic, w: np.ndarray, sds: np.ndarray, wanted: float) -> _Descent:
+    """Gauss-Newton at one level, until the expected decrease of the merit is below ``wanted``."""
+    most = LAST_STEPS if wanted == ENOUGH else INNER_STEPS
+    g = problem.residual(w).ravel() / sds
+    merit, decrease = given.merit(w, g), np.inf
+    for steps in range(1, most + 1):
+        A = problem.slopes(w) / sds[:, None]
+        factor = cholesky(given.H + A.T @ A, "law")
+        gradient = given.H @ w - given.b + A.T @ g
+        step = -solve_cholesky(factor, gradient)
+        decrease, length = -float(gradient @ step), 1.0
+        if decrease < wanted:
+            return _Descent(w, factor, steps, True)
+        while length > SHORTEST:
+            there = w + length * step
+            g_there = problem.residual(there).ravel() / sds
+            if given.merit(there, g_there) < merit:
+                break
+            length *= 0.5
+        else:
+            # Round-off hides what is left to gain.
+            return _Descent(w, factor, steps, decrease < ROUGH)
+        w, g, merit = there, g_there, given.merit(there, g_there)
+    return _Descent(w, factor, most, False)
+
+
+__all__ = ["LEVELS", "CollocationProblem", "CollocationSolution", "OutputWeights", "data_weights", "solve_collocation"]

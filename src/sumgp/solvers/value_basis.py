@@ -1,0 +1,82 @@
+"""A Gaussian process and its derivatives by weights: the span of a kernel over given points, and a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from sumgp.priors import KernelDerivatives
+
+NEGLIGIBLE = 1e-8  # eigenvalues of the kernel matrix below this share of the largest are left out
+MEAN_VARIANCE = 10.0  # prior variance of the constant, in units of the function's own
+
+Order = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ValueBasis:
+    """f(x) = phi(x) w with w ~ N(0, I): phi(x) = [v k(x, z) M, c], where M M^T is the inverse of v k(z, z).
+
+    ``variance`` v of the function, ``points`` z (m, D), ``transform`` M (m, r). The last weight is the constant's.
+    """
+
+    kernel: Kernel
+    variance: float
+    points: np.ndarray
+    transform: np.ndarray
+
+    @classmethod
+    def over(cls, kernel: Kernel, variance: float, points: np.ndarray) -> ValueBasis:
+        """The basis of the directions that are not negligible at the points."""
+        none = (0,) * points.shape[1]
+        values, vectors = np.linalg.eigh(variance * KernelDerivatives(kernel, points, points).value(none, none))
+        kept = values > NEGLIGIBLE * values[-1]
+        return cls(kernel, variance, points, vectors[:, kept] / np.sqrt(values[kept]))
+
+    @property
+    def size(self) -> int:
+        """Number of weights."""
+        return self.transform.shape[1] + 1
+
+    def at(self, x: np.ndarray, orders: Sequence[Order]) -> list[np.ndarray]:
+        """(n, size) features at x (n, D) of each derivative, (0, ...) for the function itself."""
+        kernels, none = KernelDerivatives(self.kernel, x, self.points), (0,) * x.shape[1]
+        result = []
+        for order in orders:
+            constant = np.sqrt(MEAN_VARIANCE * self.variance) if not any(order) else 0.0
+            spanned = self.variance * kernels.value(order, none) @ self.transform
+            result.append(np.column_stack([spanned, np.full(len(x), constant)]))
+        return result
+
+    def prior_variances(self, x: np.ndarray, orders: Sequence[Order]) -> np.ndarray:
+        """(n, len(orders)) variances of the function and its derivatives, the constant aside."""
+        kernels = KernelDerivatives.paired(self.kernel, x, x)
+        return self.variance * np.stack([kernels.value(order, order) for order in orders], axis=1)
+
+    def left_over(self, x: np.ndarray, orders: Sequence[Order], features: Sequence[np.ndarray]) -> np.ndarray:
+        """(n, q, q) covariance of the q derivatives at each point that the weights do not span."""
+        kernels = KernelDerivatives.paired(self.kernel, x, x)
+        result = np.empty((len(x), len(orders), len(orders)))
+        for i, first in enumerate(orders):
+            for j, second in enumerate(orders):
+                spanned = np.einsum("nr,nr->n", features[i][:, :-1], features[j][:, :-1])
+                result[:, i, j] = self.variance * kernels.value(first, second) - spanned
+        values, vectors = np.linalg.eigh(0.5 * (result + result.transpose(0, 2, 1)))
+        return (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+
+    def joint_left_over(self, x: np.ndarray, orders: Sequence[Order], features: Sequence[np.ndarray]) -> np.ndarray:
+        """(nq, nq) the same between all points, point by point."""
+        kernels, n, q = KernelDerivatives(self.kernel, x, x), len(x), len(orders)
+        result = np.empty((n, q, n, q))
+        for i, first in enumerate(orders):
+            for j, second in enumerate(orders):
+                result[:, i, :, j] = (
+                    self.variance * kernels.value(first, second) - features[i][:, :-1] @ features[j][:, :-1].T
+                )
+        return result.reshape(n * q, n * q)
+
+
+__all__ = ["MEAN_VARIANCE", "ValueBasis"]

@@ -1,0 +1,50 @@
+"""Many points in several inputs: conditionals of blocks on earlier neighbours, predictions from a tree of averages."""
+
+from sumgp.solvers.vecchia.blocks import BlockGroup, make_blocks
+from sumgp.solvers.vecchia.covariance import ScaledCovariance, elementary, has_elementary_form
+from sumgp.solvers.vecchia.evidence import LatentEvidence, Latents, latent_evidence
+from sumgp.solvers.vecchia.mixing import MEAN_VARIANCE, LengthPrior, MixedObjective, MixedRows
+from sumgp.solvers.vecchia.outputs import (
+    KnownNoise,
+    LinearRows,
+    OutputModel,
+    OutputRows,
+    RowInformation,
+    incomplete_information,
+    known_information,
+    output_rows,
+)
+from sumgp.solvers.vecchia.predict import LatentField, LatentMarginals
+from sumgp.solvers.vecchia.search import Fit, KernelChoice, Vecchia, check_map_memory, fit_map, kernel_title, map_bytes
+
+__all__ = [
+    "MEAN_VARIANCE",
+    "BlockGroup",
+    "Fit",
+    "KernelChoice",
+    "KnownNoise",
+    "LatentEvidence",
+    "LatentField",
+    "LatentMarginals",
+    "Latents",
+    "LengthPrior",
+    "LinearRows",
+    "MixedObjective",
+    "MixedRows",
+    "OutputModel",
+    "OutputRows",
+    "RowInformation",
+    "ScaledCovariance",
+    "Vecchia",
+    "check_map_memory",
+    "elementary",
+    "fit_map",
+    "has_elementary_form",
+    "incomplete_information",
+    "kernel_title",
+    "known_information",
+    "latent_evidence",
+    "make_blocks",
+    "map_bytes",
+    "output_rows",
+]

@@ -1,0 +1,137 @@
+"""Evidence of independent latent processes on one kernel, block by block given the nearest earlier points.
+
+Each latent w_i is N(0, lambda_i (K + mean_variance) + diag(noise)), its noise of variance one times a factor per row:
+log p(w) ~ sum_b log N(w_b | w of the neighbours of b).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtrs
+
+from sumgp.errors import NumericalError
+from sumgp.solvers.vecchia.blocks import BlockGroup
+from sumgp.solvers.vecchia.covariance import ScaledCovariance
+
+AT_ONCE = 150_000  # entries of the matrices of blocks that are worked on together: they stay in the processor's caches
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+class Latents(NamedTuple):
+    """Values w (N, k), log signal variances relative to the noise (k,), and noise factors (N,)."""
+
+    w: np.ndarray
+    log_signal: np.ndarray
+    noise: np.ndarray
+
+
+class LatentEvidence(NamedTuple):
+    """log p(w) and its derivatives: by the kernel's theta (p,), by log signal (k,), and by w (N, k)."""
+
+    value: float
+    by_kernel: np.ndarray
+    by_signal: np.ndarray
+    by_w: np.ndarray
+
+
+class _Factored(NamedTuple):
+    """Of one block and latent: ``rows`` (n + 2, m) with sum_i sign_i rows_i rows_i^T = 2 dlog p / dC, and the sums."""
+
+    rows: np.ndarray
+    value: float
+    fit: float
+    pull: np.ndarray
+
+
+def latent_evidence(
+    blocks: tuple[BlockGroup, ...], x: np.ndarray, covariance: ScaledCovariance, latents: Latents, mean_variance: float
+) -> LatentEvidence:
+    """log p(w) and its gradient at inputs x (N, D)."""
+    n_latents = latents.w.shape[1]
+    lengths = covariance.lengthscales(x.shape[1])
+    scaled = x / lengths
+    value, by_shape = 0.0, 0.0
+    by_length, by_signal, by_w = np.zeros(x.shape[1]), np.zeros(n_latents), np.zeros_like(latents.w)
+    for group in blocks:
+        m = group.members.shape[1]
+        step = max(1, AT_ONCE // m**2)
+        for start in range(0, len(group.members), step):
+            members = group.members[start : start + step]
+            points = scaled[members]
+            profile = covariance.profile(squared_distances(points, points))
+            rows = np.empty((len(members), n_latents, group.n_new + 2, m))
+            signs = np.full(rows.shape[1:3], -0.5)
+            signs[:, 0] = 0.5
+            signs *= np.exp(latents.log_signal)[:, None]
+            K = profile.k + mean_variance
+            for i in range(n_latents):
+                sums = _blocks_of_one(members, K, latents, i, rows[:, i], by_w)
+                value += sums[0]
+                by_signal[i] += sums[1]
+            flat = rows.reshape(len(members), -1, m)
+            weights = (flat * signs.reshape(-1, 1)).swapaxes(1, 2) @ flat
+            if profile.by_shape is not None:
+                by_shape += float(np.sum(weights * profile.by_shape))
+            weights *= profile.p
+            # sum_jl M_jl (x_j - x_l)^2 = 2 (sum_j x_j^2 sum_l M_jl - x^T M x), one input at a time.
+            local = points - points.mean(axis=1, keepdims=True)
+            by_length += 2.0 * (
+                np.einsum("bj,bjd->d", weights.sum(axis=2), local**2) - np.sum(local * (weights @ local), (0, 1))
+            )
+    return LatentEvidence(value, covariance.gradient(by_length, by_shape), by_signal, by_w)
+
+
+def squared_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(B, m, n) between points (B, m, D) and (B, n, D), from differences: near-duplicates keep their digits."""
+    total = (a[:, :, None, 0] - b[:, None, :, 0]) ** 2
+    for d in range(1, a.shape[2]):
+        total += (a[:, :, None, d] - b[:, None, :, d]) ** 2
+    return total
+
+
+def _blocks_of_one(
+    members: np.ndarray, K: np.ndarray, latents: Latents, i: int, rows: np.ndarray, by_w: np.ndarray
+) -> tuple[float, float]:
+    """Sums of log p and of its derivative by log signal for latent i; fills in ``rows`` (B, n + 2, m), adds to ``by_w``."""
+    B, m = members.shape
+    n_new = rows.shape[1] - 2
+    signal, value, by_signal = float(np.exp(latents.log_signal[i])), 0.0, 0.0
+    noise, w = latents.noise[members], latents.w[members, i]
+    pulls = np.empty((B, m))
+    for b in range(B):
+        part = _factored(signal * K[b], noise[b], w[b], n_new)
+        rows[b], pulls[b] = part.rows, part.pull
+        value += part.value
+        by_signal += part.fit
+    # <dlog p / dC, C> is known from the residuals alone; what remains of it without the noise is the signal's part.
+    by_noise = rows[:, 0] ** 2 - np.einsum("bnm,bnm->bm", rows[:, 1:], rows[:, 1:])
+    by_signal -= 0.5 * float(np.sum(by_noise * noise))
+    np.subtract.at(by_w[:, i], members.ravel(), pulls.ravel())
+    return value, by_signal
+
+
+def _factored(C: np.ndarray, noise: np.ndarray, w: np.ndarray, n_new: int) -> _Factored:
+    """One block: C = L L^T, z = L^-1 w; its part of log p needs the last n entries e of z and of L's diagonal.
+
+    With V = L^-T [0; I], beta = V e and alpha = L^-T z, 2 dlog p / dC = alpha alpha^T - (alpha - beta)(..)^T - V V^T.
+    """
+    m = len(w)
+    C.flat[:: m + 1] += noise
+    L, failed = dpotrf(C.T, lower=1, overwrite_a=1, clean=0)
+    if failed:
+        raise NumericalError("Vecchia: the covariance of a block is not positive definite; give a larger noise=")
+    z = dtrtrs(L, w, lower=1)[0]
+    e = z[m - n_new :]
+    right = np.zeros((m, n_new + 1), order="F")
+    right[:, 0] = z
+    right[range(m - n_new, m), range(1, n_new + 1)] = 1.0
+    solved = dtrtrs(L, right, lower=1, trans=1, overwrite_b=1)[0]
+    alpha, V = solved[:, 0], solved[:, 1:]
+    beta = V @ e
+    rows = np.empty((n_new + 2, m))
+    rows[0], rows[1], rows[2:] = alpha, alpha - beta, V.T
+    square = float(e @ e)
+    value = -0.5 * square - float(np.sum(np.log(np.diagonal(L)[m - n_new :]))) - 0.5 * n_new * LOG_2PI
+    return _Factored(rows, value, 0.5 * (square - n_new), beta)

@@ -1,0 +1,187 @@
+"""Latent processes at prediction points, each from its own nodes of the tree of averages.
+
+A node with precision matrix J (k, k) over the latents counts as a measurement of f at its centre, with the spread of its
+mean about that as further variance. With J = E E^T the posterior needs B = I + E^T C E only, which is never singular.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtrs
+from sklearn.gaussian_process.kernels import Kernel
+
+from sumgp.errors import NumericalError
+from sumgp.solvers.vecchia.covariance import ScaledCovariance
+from sumgp.solvers.vecchia.evidence import AT_ONCE, squared_distances
+from sumgp.solvers.vecchia.low_rank import Functions, GlobalWeights, Rows, functions, global_weights
+from sumgp.solvers.vecchia.tree import AverageTree, build_tree, nodes_for_all, nodes_for_each
+
+JOINT_NODES = 4  # times the nodes of one point, for several points together
+SHORTFALL = 1e-12  # of a prior variance: least that is left
+
+
+class LatentMarginals(NamedTuple):
+    """Mean (n, k) and covariance (n, k, k) of the latents at each point."""
+
+    mean: np.ndarray
+    covariance: np.ndarray
+
+
+@dataclass(frozen=True)
+class LatentField:
+    """k latent processes lambda_i (K + mean_variance) given rows with precision matrices over them.
+
+    ``precision`` (N,) where each row measures all latents alike, else (N, k, k); ``pulled`` (N, k) is precision times
+    measured value.
+    """
+
+    x: np.ndarray  # (N, D)
+    precision: np.ndarray
+    pulled: np.ndarray
+    signal: np.ndarray  # (k,) lambda
+    kernel: Kernel
+    mean_variance: float
+    nodes: int  # per prediction point
+
+    @property
+    def n_latents(self) -> int:
+        """Number k of latents."""
+        return len(self.signal)
+
+    @property
+    def covariance(self) -> ScaledCovariance:
+        """The kernel's form."""
+        return ScaledCovariance(self.kernel)
+
+    @cached_property
+    def tree(self) -> AverageTree:
+        """Sums over nodes: pulled values, and precision matrices where rows differ in them."""
+        weight, carried = self.precision, self.pulled
+        if self.precision.ndim == 3:
+            weight = np.einsum("nkk->n", self.precision) / self.n_latents
+            carried = np.concatenate([self.pulled, self.precision.reshape(len(self.x), -1)], axis=1)
+        return build_tree(self.x, weight, carried, self.covariance)
+
+    @cached_property
+    def weights(self) -> GlobalWeights | None:
+        """Of the few functions that carry a smooth field; None where there are too many."""
+        rows = Rows(self._scaled(self.x), self.precision, self.pulled)
+        return global_weights(rows, self.signal, self.covariance, self.mean_variance)
+
+    def marginals(self, x: np.ndarray) -> LatentMarginals:
+        """At each of the points x (n, D) as if it were the only one."""
+        n, k = len(x), self.n_latents
+        result = LatentMarginals(np.empty((n, k)), np.zeros((n, k, k)))
+        points, left = self._scaled(x), np.ones(n, dtype=bool)
+        if self.weights is not None:
+            found = functions(self.weights, points, self.covariance, self.mean_variance)
+            left = ~self.weights.apply_at(found.rest)
+            self._from_weights(self.weights, found, ~left, result)
+        if left.any():
+            self._from_nodes(points, np.flatnonzero(left), result)
+        return result
+
+    def _scaled(self, x: np.ndarray) -> np.ndarray:
+        return x / self.covariance.lengthscales(x.shape[1])
+
+    def _from_weights(self, weights: GlobalWeights, found: Functions, rows: np.ndarray, result: LatentMarginals) -> None:
+        """Fill in the points ``rows`` (n,) from the weights of global functions."""
+        values, rest = found.values[rows], found.rest[rows]
+        result.mean[rows] = np.sqrt(self.signal) * (values @ weights.mean.T)
+        for i, j, left, right in weights.covariance(values, self.signal):
+            result.covariance[rows, i, j] = np.sum(left * right, axis=1) + (i == j) * self.signal[i] * rest
+
+    def _from_nodes(self, points: np.ndarray, rows: np.ndarray, result: LatentMarginals) -> None:
+        """Fill in the points ``rows`` from the nodes opened for each."""
+        nodes = nodes_for_each(self.tree, points[rows], self.nodes)
+        step = max(1, AT_ONCE // self.nodes**2)
+        for start in range(0, len(rows), step):
+            part = slice(start, min(start + step, len(rows)))
+            centres = self.tree.centre[nodes[part]]
+            K = self.covariance.values(squared_distances(centres, centres)) + self.mean_variance
+            K.reshape(len(K), -1)[:, :: self.nodes + 1] += self.tree.spread[nodes[part]]
+            near = self.covariance.values(squared_distances(centres, points[rows[part], None]))[:, :, 0] + self.mean_variance
+            for i, row in enumerate(rows[part]):
+                seen = nodes[start + i] >= 0
+                used = K[i] if seen.all() else K[i][np.ix_(seen, seen)]
+                result.mean[row], result.covariance[row] = self._at_one(nodes[start + i][seen], used, near[i][seen])
+
+    def _at_one(self, nodes: np.ndarray, K: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (k,) and covariance (k, k) at one point."""
+        mean, covariance = self._given(nodes, K, near[:, None], np.array([[1.0 + self.mean_variance]]))
+        return mean[0], covariance[:, :, 0, 0]
+
+    def joint(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (n, k) and covariance (k, k, n, n) of points together: global weights, or nodes opened for all of them."""
+        points = self._scaled(x)
+        if self.weights is not None:
+            found = functions(self.weights, points, self.covariance, self.mean_variance)
+            if np.all(self.weights.apply_at(found.rest)):
+                return self._joint_from_weights(self.weights, found)
+        nodes = nodes_for_all(self.tree, points, JOINT_NODES * self.nodes + len(x))
+        centres = self.tree.centre[nodes][None]
+        K = self.covariance.values(squared_distances(centres, centres))[0] + self.mean_variance
+        K[np.diag_indices(len(K))] += self.tree.spread[nodes]
+        near = self.covariance.values(squared_distances(centres, points[None]))[0] + self.mean_variance
+        prior = self.covariance.values(squared_distances(points[None], points[None]))[0] + self.mean_variance
+        return self._given(nodes, K, near, prior)
+
+    def _joint_from_weights(self, weights: GlobalWeights, found: Functions) -> tuple[np.ndarray, np.ndarray]:
+        k, n = self.n_latents, len(found.values)
+        covariance = np.zeros((k, k, n, n))
+        for i, j, left, right in weights.covariance(found.values, self.signal):
+            covariance[i, j] = left @ right.T + (i == j) * self.signal[i] * np.diag(found.rest)
+        return np.sqrt(self.signal) * (found.values @ weights.mean.T), covariance
+
+    def _given(self, nodes: np.ndarray, K: np.ndarray, near: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (n, k) and covariance (k, k, n, n) given nodes with K (m, m), ``near`` (m, n) and ``prior`` (n, n)."""
+        k, n = self.n_latents, near.shape[1]
+        mean, covariance = np.zeros((n, k)), np.zeros((k, k, n, n))
+        if self.precision.ndim == 3:
+            return self._given_matrices(nodes, K, near, prior)
+        root = np.sqrt(self.tree.weight[nodes])
+        values = self.tree.total[nodes] / np.where(root > 0, root, 1.0)[:, None]
+        K = K * root * root[:, None]
+        near = near * root[:, None]
+        for i, signal in enumerate(self.signal):
+            mean[:, i], covariance[i, i] = _posterior(signal * K, values[:, i], signal * near, signal * prior)
+        return mean, covariance
+
+    def _given_matrices(
+        self, nodes: np.ndarray, K: np.ndarray, near: np.ndarray, prior: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same where rows measure different combinations of latents, which are then solved for together."""
+        k, n, m = self.n_latents, near.shape[1], len(nodes)
+        total = self.tree.total[nodes]
+        size, vectors = np.linalg.eigh(total[:, k:].reshape(m, k, k))
+        root = np.sqrt(np.maximum(size, 0.0))
+        E = vectors * root[:, None, :]
+        pulled = np.einsum("mik,mi->mk", vectors, total[:, :k])
+        values = np.divide(pulled, root, out=np.zeros_like(pulled), where=size > SHORTFALL * size.max())
+        weighted = E * self.signal[:, None]  # lambda_i E[m, i, a]
+        C = np.einsum("mia,mn,nib->manb", weighted, K, E, optimize=True).reshape(m * k, m * k)
+        cross = np.einsum("mia,mn->main", weighted, near).reshape(m * k, k * n)
+        whole = np.kron(np.diag(self.signal), prior)
+        mean, covariance = _posterior(C, values.ravel(), cross, whole)
+        return mean.reshape(k, n).T, covariance.reshape(k, n, k, n).swapaxes(1, 2)
+
+
+def _posterior(C: np.ndarray, values: np.ndarray, cross: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean cross^T B^-1 values and covariance prior - cross^T B^-1 cross with B = I + C, which is overwritten."""
+    C.flat[:: len(C) + 1] += 1.0
+    L, failed = dpotrf(C.T, lower=1, overwrite_a=1, clean=0)
+    if failed:
+        raise NumericalError("Vecchia: a prediction's covariance is not positive definite; give a larger noise=")
+    right = np.empty((len(C), 1 + cross.shape[1]), order="F")
+    right[:, 0], right[:, 1:] = values, cross
+    solved = dtrtrs(L, right, lower=1, overwrite_b=1)[0]
+    W = solved[:, 1:]
+    covariance = prior - W.T @ W
+    floor = SHORTFALL * np.diagonal(prior)
+    diagonal = np.diagonal(covariance)
+    covariance.flat[:: len(prior) + 1] = np.maximum(diagonal, floor)
+    return W.T @ solved[:, 0], covariance

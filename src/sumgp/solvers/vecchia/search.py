@@ -1,0 +1,193 @@
+"""Hyperparameters of a large map: kernels compared on some of the rows, the best then fitted to all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from sumgp.errors import DataError, Status, worded
+from sumgp.numerics import available_bytes
+from sumgp.priors import MultitaskPrior
+from sumgp.solvers.dense import Dense, Evidence, Solver
+from sumgp.solvers.vecchia.blocks import BlockGroup, coarse_to_fine, leaf_order, make_blocks
+from sumgp.solvers.vecchia.covariance import ScaledCovariance
+from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, MixedRows, search, search_near, with_curvature
+
+NUMBER = 8  # bytes
+WORKSPACE = 60e6  # bytes of blocks that are worked on together, whatever the rows
+FIRST_SHARE = 0.3  # of half the inputs' range: where lengthscales of maps begin
+COMPARED_ON, MOST_COMPARED_ON = 1024, 2048  # rows that kernels are compared on, where there are fewer or more than
+MANY_ROWS = 6000
+FIRST_STEPS, FURTHER_STEPS, LAST_STEPS = 60, 25, 25
+FIRST_PRECISION = 1.0  # of the log posterior, before the curvature is known
+PRECISION = 0.05  # of the log posterior, which hyperparameters within their own uncertainty change by a half
+
+
+@dataclass(frozen=True)
+class Vecchia(Solver):
+    """Blocks of points given their nearest earlier neighbours: many points in several inputs, O(N).
+
+    ``neighbours`` of each block of ``block`` points; predictions rest on ``nodes`` averages over the data, ever larger with
+    their distance from the prediction point.
+    """
+
+    on_blocks: ClassVar[bool] = True
+
+    neighbours: int = 64
+    block: int = 32
+    nodes: int = 100
+
+    def __post_init__(self) -> None:
+        for name, least in (("neighbours", 1), ("block", 1), ("nodes", 2)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+                raise DataError(worded(name, f"a whole number from {least} on", repr(value), "leave the default"))
+
+    def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
+        check_map_memory(len(x), x.shape[1], y.shape[1], bool(np.isnan(y).any()))
+
+    def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> Evidence:
+        """That of a multitask prior, exact; fits of maps have their own parameters, see ``fit_map``."""
+        return Dense().evidence(prior, x, y)
+
+
+def map_bytes(n_rows: int, n_inputs: int, n_outputs: int, gaps: bool) -> float:
+    """Upper estimate of what a fit and its predictions need beyond the data: rows and a tree of twice as many nodes.
+
+    With gaps each node has a matrix over the latents. 100,000 rows of three outputs: 122 MB estimated; 40 MB more than
+    with 3,000 rows were measured.
+    """
+    carried = n_outputs * (n_outputs + 1) if gaps else n_outputs
+    return NUMBER * n_rows * (2.0 * (n_inputs + carried + 6) + 14.0 * n_outputs + 4.0 * n_inputs + 2.0 * carried) + WORKSPACE
+
+
+def check_map_memory(n_rows: int, n_inputs: int, n_outputs: int, gaps: bool) -> None:
+    """Raise DataError if a fit would need more memory than there is."""
+    needed, free = map_bytes(n_rows, n_inputs, n_outputs, gaps), available_bytes()
+    if needed > free:
+        raise DataError(
+            f"memory: {n_rows} rows need about {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are available; "
+            "fit parts of the region one by one"
+        )
+
+
+class KernelChoice(NamedTuple):
+    """A kernel and the prior of its theta."""
+
+    covariance: ScaledCovariance
+    prior: LengthPrior
+
+
+class Fit(NamedTuple):
+    """The chosen kernel at its end, log signals (q,), mixing parameters; log posteriors of all kernels on some rows."""
+
+    covariance: ScaledCovariance
+    log_signal: np.ndarray
+    mixing: np.ndarray
+    log_posterior: float
+    log_prior: float
+    status: str
+    evaluations: int
+    compared: tuple[tuple[str, float], ...]
+    compared_on: int
+
+
+def spread_rows(x: np.ndarray, count: int, block: int) -> np.ndarray:
+    """Positions of about ``count`` rows: whole leaves spread evenly, so that near and far pairs are among them."""
+    leaves = max(count // block, 1)
+    order = leaf_order(x, block)
+    starts = np.arange(0, len(x), block)[coarse_to_fine(-(-len(x) // block))][:leaves]
+    return np.sort(np.concatenate([order[start : start + block] for start in starts]))
+
+
+def fit_map(
+    rows: MixedRows,
+    log_signal: np.ndarray,
+    candidates: tuple[KernelChoice, ...],
+    solver: Vecchia,
+    progress: Callable[[str], None],
+) -> Fit:
+    """The candidate of highest posterior density on some rows, then on all of them.
+
+    ``candidates`` run from rough to smooth; those beside the second are tried after it, then smoother ones while these are
+    better.
+    """
+    half_range = 0.5 * np.ptp(rows.x, axis=0)
+    scale = np.where(half_range > 0, half_range, 1.0)
+    some, count = rows, COMPARED_ON if len(rows.x) < MANY_ROWS else MOST_COMPARED_ON
+    if len(rows.x) > count:
+        some = rows.at(spread_rows(rows.x / scale, count, solver.block))
+    blocks = make_blocks(some.x / scale, solver.block, solver.neighbours)
+    compared = _compared(some, blocks, log_signal, candidates, progress)
+    best = min(compared, key=lambda number: compared[number].value)
+    covariance, prior = candidates[best]
+    last, total = compared[best], sum(found.evaluations for found in compared.values())
+    if len(some.x) < len(rows.x):
+        lengths = covariance.at(last.parameters[: covariance.n_parameters]).lengthscales(rows.x.shape[1])
+        progress(f"hyperparameters: {kernel_title(covariance)} on all {len(rows.x)} rows")
+        blocks = make_blocks(rows.x / lengths, solver.block, solver.neighbours)
+        last = search_near(MixedObjective(rows, covariance, blocks, prior), last, LAST_STEPS, PRECISION)
+        total += last.evaluations
+    p, q = covariance.n_parameters, rows.n_latents
+    theta = last.parameters[:p]
+    collapsed = np.any((theta < prior.spikes) & prior.is_length)
+    return Fit(
+        covariance.at(theta),
+        last.parameters[p : p + q],
+        last.parameters[p + q :],
+        -last.value,
+        MixedObjective(rows, covariance, blocks, prior).log_prior(last.parameters)[0],
+        Status.COLLAPSED if collapsed else last.status,
+        total,
+        tuple((kernel_title(candidates[i].covariance), -found.value) for i, found in sorted(compared.items())),
+        len(some.x),
+    )
+
+
+def _compared(
+    rows: MixedRows,
+    blocks: tuple[BlockGroup, ...],
+    log_signal: np.ndarray,
+    candidates: tuple[KernelChoice, ...],
+    progress: Callable[[str], None],
+) -> dict[int, Found]:
+    """Ends of the searches for the candidates that were worth one."""
+    found: dict[int, Found] = {}
+
+    def tried(number: int, beside: int) -> float:
+        if 0 <= number < len(candidates) and number not in found:
+            covariance, prior = candidates[number]
+            progress(f"hyperparameters: {kernel_title(covariance)} on {len(rows.x)} rows")
+            objective = MixedObjective(rows, covariance, blocks, prior)
+            if len(covariance.kernel.theta) == len(candidates[beside].covariance.kernel.theta) and beside in found:
+                found[number] = search_near(objective, found[beside], FURTHER_STEPS, PRECISION, found[beside].value)
+            else:
+                start = np.concatenate([_first_theta(candidates[number]), log_signal, rows.start()])
+                near = with_curvature(objective, search(objective, start, FIRST_STEPS, FIRST_PRECISION))
+                more = search_near(objective, near, FURTHER_STEPS, PRECISION)
+                found[number] = more._replace(evaluations=near.evaluations + more.evaluations)
+        return found[number].value if number in found else np.inf
+
+    middle = min(1, len(candidates) - 1)
+    for number in (middle, middle + 1, middle - 1):
+        tried(number, middle)
+    best = min(found, key=lambda number: found[number].value)
+    while tried(best + 1, best) < found[best].value:
+        best += 1
+    return found
+
+
+def kernel_title(covariance: ScaledCovariance) -> str:
+    """Short name of a kernel."""
+    kernel = covariance.kernel
+    half = {0.5: " 1/2", 1.5: " 3/2", 2.5: " 5/2"}.get(getattr(kernel, "nu", np.inf), "")
+    return type(kernel).__name__ + half
+
+
+def _first_theta(candidate: KernelChoice) -> np.ndarray:
+    """Free lengthscales at a share of half the range, all else as given."""
+    centre = candidate.prior.centre + np.log(FIRST_SHARE)
+    return np.where(candidate.prior.is_length, centre, candidate.covariance.kernel.theta)

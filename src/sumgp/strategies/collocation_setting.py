@@ -1,0 +1,208 @@
+"""What every candidate of a fit by collocation shares: measurements, noise, kernels, points and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
+
+from sumgp.errors import DataError, worded
+from sumgp.hyperparameters import OneOutput, OutputFit, fit_output
+from sumgp.laws import Law, UnitFreeLaw, varying_columns
+from sumgp.lawsolve import CollocationProblem, CollocationSolution, OutputWeights
+from sumgp.numerics import solve_lower
+from sumgp.priors import check_smooth, leaves
+from sumgp.solvers import MEAN_VARIANCE, ValueBasis
+from sumgp.strategies.problem import FitProblem
+
+SMALLEST_GAP = 1e-6  # of the noise: as in left_out
+SAME_POINT = 1e-9  # of the range
+# Noise variance to begin with, in units of the output's. Few rows can be met exactly, and a search that begins there holds
+# on to the noise in them; too large a start is put right by the first update.
+SMALLEST_NOISE = 0.05**2
+
+
+@dataclass(frozen=True)
+class Family:
+    """Kernels of one shape, and how many points a lengthscale their functions need."""
+
+    kernel: Kernel
+    per_lengthscale: float
+
+    def at(self, lengthscale: float) -> Kernel:
+        """The kernel with this lengthscale."""
+        if isinstance(self.kernel, Matern):
+            return Matern(lengthscale, nu=self.kernel.nu)
+        if isinstance(self.kernel, RationalQuadratic):
+            return RationalQuadratic(lengthscale, alpha=self.kernel.alpha)
+        return RBF(lengthscale)
+
+    @property
+    def name(self) -> str:
+        """How reports call it."""
+        return type(self.kernel).__name__
+
+
+# Points a lengthscale: kernels whose functions are rougher need more.
+PER_LENGTHSCALE = {RationalQuadratic: 4.0, RBF: 3.0, Matern: 8.0}
+
+
+def kernel_families(problem: FitProblem, order: int) -> tuple[Family, ...]:
+    """The shapes among the candidates, heavier tails first; DataError where none can be differentiated so often."""
+    found: dict[str, Family] = {}
+    for kernel in (leaf for c in problem.candidates for k in c.kernels for leaf in leaves(k)):
+        if type(kernel) in PER_LENGTHSCALE:
+            check_smooth(kernel, order)
+            found[str(type(kernel)) + str(getattr(kernel, "nu", ""))] = Family(kernel, PER_LENGTHSCALE[type(kernel)])
+    if not found:
+        got = ", ".join(str(k) for c in problem.candidates for k in c.kernels)
+        raise DataError(
+            worded("kernel", "RBF, RationalQuadratic or Matern for a law with derivatives", got, "leave kernel=None")
+        )
+    shapes = list(PER_LENGTHSCALE)
+    return tuple(sorted(found.values(), key=lambda family: shapes.index(type(family.kernel))))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Data of a fit by collocation, unit-free unless said otherwise."""
+
+    problem: FitProblem
+    law: Law
+
+    @cached_property
+    def x(self) -> np.ndarray:
+        """(N, 1) inputs."""
+        return self.problem.x
+
+    @cached_property
+    def y(self) -> np.ndarray:
+        """(N, T) outputs."""
+        return self.problem.y
+
+    @cached_property
+    def seen(self) -> np.ndarray:
+        """(N, T) truth of whether an output was measured."""
+        return ~np.isnan(self.y)
+
+    @cached_property
+    def never(self) -> np.ndarray:
+        """(T,) truth of whether an output was never measured."""
+        return np.logical_not(np.any(self.seen, axis=0))
+
+    @cached_property
+    def columns(self) -> tuple[tuple[int, ...], ...]:
+        """Columns of the law that belong to each output: its own first, then its derivatives."""
+        T, derivatives = self.y.shape[1], self.law.derivatives
+        return tuple((t, *(T + i for i, d in enumerate(derivatives) if d.output == t)) for t in range(T))
+
+    @cached_property
+    def orders(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """Multi-indices of these columns."""
+        none = (0,) * self.x.shape[1]
+        derivatives = self.law.derivatives
+        return tuple((none, *(d.orders for d in derivatives if d.output == t)) for t in range(self.y.shape[1]))
+
+    def scaled_law(self, centre: np.ndarray, size: np.ndarray, row_scale: np.ndarray) -> UnitFreeLaw:
+        """The law in unit-free columns, its constants (U,) in units of ``size`` around ``centre``."""
+        shift, scale = varying_columns(self.law.derivatives, self.problem.scaling)
+        shift, scale = np.concatenate([shift, centre]), np.concatenate([scale, size])
+        return UnitFreeLaw(self.law.relaxed(np.maximum(np.abs(shift), scale)), shift, scale, row_scale)
+
+    def in_units(self, z: np.ndarray) -> np.ndarray:
+        """Inputs in the user's units."""
+        return self.problem.scaling.x_shift + self.problem.scaling.x_scale * z
+
+    def points(self, spacing: float) -> np.ndarray:
+        """(n, 1) training inputs and an even grid between them, none twice."""
+        low, high = float(self.x.min()), float(self.x.max())
+        grid = np.linspace(low, high, int(np.ceil((high - low) / spacing)) + 1)
+        together = np.concatenate([self.x[:, 0], grid])
+        _, first = np.unique(np.round((together - low) / max(high - low, 1e-300) / SAME_POINT), return_index=True)
+        return np.sort(together[first])[:, None]
+
+    def one_output(self, t: int) -> OneOutput:
+        """The measurements of one output."""
+        seen, noise = self.seen[:, t], self.problem.noise
+        known = noise.known is not None
+        factors = np.ones(len(self.x)) if noise.row_factor is None else noise.row_factor
+        if noise.known is not None:
+            factors = factors * noise.known[:, t]
+        half = float(self.problem.half_range[0])
+        return OneOutput(self.x[seen], self.y[seen, t], factors[seen], known, half, MEAN_VARIANCE)
+
+    def fitted(self, family: Family) -> tuple[OutputFit | None, ...]:
+        """Hyperparameters of each output on its own; None where it was never measured."""
+        return tuple(None if never else self._fitted(t, family) for t, never in enumerate(self.never))
+
+    def _fitted(self, t: int, family: Family) -> OutputFit:
+        output = self.one_output(t)
+        fit = fit_output(output, family.at)
+        return fit if output.known else fit._replace(noise=max(fit.noise, SMALLEST_NOISE))
+
+    def noise_variances(self, noise: np.ndarray) -> list[np.ndarray]:
+        """(k,) variances of each output's measurements from those of a row of factor one (T,)."""
+        result = []
+        for t in range(len(noise)):
+            output = self.one_output(t)
+            result.append(output.factors if output.known else noise[t] * output.factors)
+        return result
+
+    def bases(self, family: Family, lengthscales: np.ndarray, variances: np.ndarray, z: np.ndarray) -> list[ValueBasis]:
+        """One basis an output."""
+        return [ValueBasis.over(family.at(float(a)), float(v), z) for a, v in zip(lengthscales, variances, strict=True)]
+
+    def collocation(
+        self, law: UnitFreeLaw, bases: Sequence[ValueBasis], z: np.ndarray, unknown: np.ndarray
+    ) -> CollocationProblem:
+        """The law at the points z, and the measurements."""
+        outputs = []
+        for t, basis in enumerate(bases):
+            seen = self.seen[:, t]
+            at_data = basis.at(self.x[seen], self.orders[t][:1])[0]
+            outputs.append(OutputWeights(self.columns[t], tuple(basis.at(z, self.orders[t])), at_data, self.y[seen, t]))
+        return CollocationProblem(law, self.in_units(z), tuple(outputs), unknown)
+
+    def pooled_noise(self, squares: np.ndarray, degrees: np.ndarray) -> np.ndarray:
+        """(T,) noise variances from sums of squares and degrees of freedom (T,), one a group of outputs."""
+        model = self.problem.noise
+        result = np.ones(len(squares))
+        for group in (list(g) for g in model.groups):
+            share = np.sum(squares[group] / model.reference[group] ** 2) / max(float(np.sum(degrees[group])), 1.0)
+            result[group] = np.maximum(share, 1e-12) * model.reference[group] ** 2
+        return result
+
+
+@dataclass(frozen=True)
+class LeftOutScore:
+    """Log density of each measurement given all others and the law, summed; and a new estimate of the noise (T,)."""
+
+    log_density: float
+    noise: np.ndarray
+
+
+def left_out_score(
+    setting: Setting, problem: CollocationProblem, solution: CollocationSolution, variances: Sequence[np.ndarray]
+) -> LeftOutScore:
+    """With posterior variance v, noise s^2 and residual r: the left-out residual is r / (1 - v / s^2), its variance
+    s^2 / (1 - v / s^2); the noise is sum r^2 / (N - sum v / s^2), rows weighted by their factors."""
+    T, total = len(problem.outputs), 0.0
+    squares, degrees = np.zeros(T), np.zeros(T)
+    for t, (output, part) in enumerate(zip(problem.outputs, problem.slices, strict=False)):
+        if not len(output.y):
+            continue
+        padded = np.zeros((problem.n_weights, len(output.y)))
+        padded[part] = output.at_data.T
+        posterior = np.sum(solve_lower(solution.factor, padded) ** 2, axis=0)
+        residual, noise = output.y - output.at_data @ solution.w[part], variances[t]
+        share = np.maximum(1.0 - posterior / noise, SMALLEST_GAP)
+        total -= 0.5 * float(np.sum(residual**2 / (noise * share) + np.log(2.0 * np.pi * noise / share)))
+        squares[t] = np.sum(residual**2 / setting.one_output(t).factors)
+        degrees[t] = len(residual) - np.sum(posterior / noise)
+    return LeftOutScore(total, setting.pooled_noise(squares, degrees))
+
+
+__all__ = ["Family", "LeftOutScore", "Setting", "kernel_families", "left_out_score"]

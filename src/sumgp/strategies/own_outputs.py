@@ -1,0 +1,238 @@
+"""Outputs with kernels of their own: the posterior of each alone, what a row of them has in common, left-out values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
+
+from sumgp.hyperparameters import Family, own_grid, row_spacing
+from sumgp.laws import UnitFreeLaw, project
+from sumgp.priors import hyper_priors, quasi_periodic, shown_period
+from sumgp.strategies.averaging import WIDENING
+from sumgp.strategies.joint_gaussian import JointGaussian
+from sumgp.strategies.output_posterior import OutputPosterior, output_posterior
+from sumgp.strategies.problem import FitProblem, PosteriorComponent
+from sumgp.strategies.weight_component import (
+    LocalPosterior,
+    Unprojected,
+    local_posteriors,
+    moved_onto_law,
+    moving_metric,
+    projected_draws,
+)
+
+STEP = 0.35  # between logarithms of lengthscales; a maximum is about twice as wide
+LONGEST = 1.4  # logarithm of the longest lengthscale over half the range
+NEIGHBOUR = 0.5  # shortest lengthscale in distances between rows
+WAVES = (0.5, 1.0, 2.0)  # of w in exp(-2 sin^2 / w^2): from peaked to nearly a sine
+SHORTEST_DECAY = 2.0  # periods over which a wave keeps its shape, at least
+SHOWN_BY = 0.5  # share of the outputs that show a period, from which on few rows will do: they always fit some sine
+ROWS_FOR_ONE = 30  # rows from which on a single output may show one
+FEWEST_VALUES = 5  # of each output
+MOST_ROWS = 600  # with more, the eigendecompositions of a grid take longer than a search
+LEAST_SHRINKAGE = 0.02  # of correlations, so that closed data leave no direction without variance
+LEAST_EIGENVALUE = 1e-3  # of the correlation matrix
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+Way = Sequence[np.ndarray] | None  # blocks of rows that are left out in turn; None = each row on its own
+
+
+@dataclass(frozen=True)
+class OwnComponent(PosteriorComponent):
+    """Outputs that are alike only in a row: covariance sd_t sd_u R_tu with R the ``correlation`` (T, T).
+
+    With a ``law`` each point is moved onto it in that covariance.
+    """
+
+    outputs: tuple[OutputPosterior, ...]
+    correlation: np.ndarray
+    theta: np.ndarray
+    noise: np.ndarray  # (T,) variances
+    n_outputs: int
+    law: UnitFreeLaw | None = None
+    widening: float = 1.0
+
+    @property
+    def n_columns(self) -> int:
+        """Number of outputs: a law with columns of its own is not for this component."""
+        return self.n_outputs
+
+    @staticmethod
+    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+        """All moved onto the law in one call."""
+        return local_posteriors(components, x, x_law)
+
+    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> None:
+        """None: Gaussian."""
+
+    def lengthscales(self) -> list[np.ndarray]:
+        """Of each output's kernels, averaged in the log."""
+        return [np.exp([output.weights @ output.log_lengthscales]) for output in self.outputs]
+
+    def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
+        """Each point before it is moved onto the law."""
+        parts = [output.moments(x) for output in self.outputs]
+        mean = np.stack([m for m, _ in parts], axis=1)
+        return self.free(mean, self.widening * np.sqrt(np.stack([v for _, v in parts], axis=1)))
+
+    def free(self, mean: np.ndarray, sd: np.ndarray) -> Unprojected:
+        """Points with these means and standard deviations (n, T) before they are moved."""
+        covariance = sd[:, :, None] * self.correlation * sd[:, None, :]
+        if self.law is None:
+            return Unprojected(mean, covariance)
+        T = self.n_columns
+        return Unprojected(mean, covariance, moving_metric(covariance, covariance, False, slice(T, T)), sd**2)
+
+    def joint(self, x: np.ndarray) -> JointGaussian:
+        """All points before projection: mean + A_t (L z)_t, A_t the symmetric root over points, L L^T = R over outputs."""
+        mean = np.stack([output.moments(x)[0] for output in self.outputs], axis=1)
+        n, T = mean.shape
+        between = np.linalg.cholesky(self.correlation)
+        plus = np.zeros((n, T, T, n))
+        for t, output in enumerate(self.outputs):
+            values, vectors = np.linalg.eigh(output.covariance(x))
+            A = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+            plus[:, t] = self.widening * between[t][:, None] * A[:, None, :]
+        return JointGaussian(mean, plus.reshape(n, T, T * n), np.zeros((n, T, 0)), ())
+
+    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> JointGaussian:
+        """All points together, moved onto the law."""
+        whole = self.joint(x)
+        if self.law is None:
+            return whole
+        free = self.unprojected(x, x_law)
+        assert free.metric is not None
+        projection = project(self.law, free.mean, free.metric, x_law)
+        return whole.moved(projection.points, projection.projectors)
+
+    def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+        """(nT, nT) covariance between all points."""
+        return self.joint_gaussian(x, x_law).covariance()
+
+    def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, T) joint draws, each on the law."""
+        whole = self.joint(x)
+        numbers = generator.standard_normal((count, whole.plus.shape[2]))
+        draws = whole.mean + np.einsum("nca,ka->knc", whole.plus, numbers)
+        if self.law is None:
+            return draws
+        metric = self.unprojected(x, x_law).metric
+        assert metric is not None
+        return projected_draws(self.law, draws, metric, x_law)
+
+    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> OwnComponent | None:
+        """The derivatives of all outputs; single points are not moved onto the law."""
+        outputs = tuple(output.differentiated(order) for output in self.outputs)
+        known = tuple(output for output in outputs if output is not None)
+        return replace(self, outputs=known, law=None) if len(known) == len(outputs) else None
+
+    def widened(self, factor: float) -> OwnComponent:
+        """The same means with all standard deviations ``factor`` times as large."""
+        return replace(self, widening=factor * self.widening)
+
+
+def independent_outputs(outputs: tuple[OutputPosterior, ...], widening: float) -> OwnComponent:
+    """Outputs without any correlation; hyperparameters are averaged over within each, so that there is no one theta."""
+    T = len(outputs)
+    noise = np.array([output.noise for output in outputs])
+    return OwnComponent(outputs, np.eye(T), np.zeros(0), noise, T, widening=widening)
+
+
+@dataclass(frozen=True)
+class LeftOutValues:
+    """Residuals and variances (N, T) of left-out values, noise included; NaN = not measured."""
+
+    residual: np.ndarray
+    variance: np.ndarray
+
+    @property
+    def log_density(self) -> np.ndarray:
+        """(N, T) of each value alone."""
+        return -0.5 * (self.residual**2 / self.variance + np.log(self.variance) + LOG_2PI)
+
+
+def families(problem: FitProblem) -> list[Family]:
+    """RBF, RationalQuadratic and Matern kernels, lengthscales from neighbouring rows to beyond the range, and waves."""
+    half_range = problem.half_range
+    size = float(np.sqrt(np.mean(half_range**2)))
+    apart = max(row_spacing(problem.x / half_range), 1e-4)
+    shifts = np.arange(LONGEST, min(np.log(NEIGHBOUR * apart), -1.0) - 1e-9, -STEP)
+    kernels: list[Kernel] = [RBF(size), RationalQuadratic(size, alpha=2.0, alpha_bounds="fixed")]
+    kernels += [Matern(size, nu=nu) for nu in (0.5, 1.5, 2.5)]
+    result = []
+    for kernel in kernels:
+        prior = hyper_priors(kernel, half_range, apart)[0]
+        logs = np.log(size) + shifts
+        result.append(Family(kernel, logs[:, None], np.array([prior.log_density(v) for v in logs])))
+    period = shown_period(problem.x, problem.y)
+    if period is not None and (np.mean(period.shown_by) >= SHOWN_BY or len(problem.x) >= ROWS_FOR_ONE):
+        decays = np.arange(np.log(4.0 * size), np.log(SHORTEST_DECAY * period.length), -2.0 * STEP)
+        thetas = np.array([[np.log(w), np.log(period.length), d] for w in WAVES for d in decays])
+        if len(thetas):
+            kernel = quasi_periodic(RBF(size), period.length)
+            result.append(Family(kernel, thetas, np.full(len(thetas), np.log(2.0 / len(WAVES))), period.shown_by))
+    return result
+
+
+def own_component(problem: FitProblem) -> OwnComponent | None:
+    """Independent outputs, None where that is not defined: known noise, many rows, an output with hardly any values."""
+    y, measured = problem.y, ~np.isnan(problem.y)
+    alike = problem.noise.known is None and problem.noise.row_factor is None
+    if not alike or len(y) > MOST_ROWS or measured.sum(axis=0).min() < FEWEST_VALUES:
+        return None
+    grids = own_grid(problem.x, y, families(problem), problem.noise.groups)
+    outputs = tuple(
+        output_posterior(problem.x[measured[:, t]], y[measured[:, t], t], points) for t, points in enumerate(grids)
+    )
+    plain = independent_outputs(outputs, WIDENING)
+    return replace(plain, correlation=shrunk_correlation(own_left_out(plain, y, None)))
+
+
+def own_left_out(component: OwnComponent, y: np.ndarray, way: Way) -> LeftOutValues:
+    """Values of each output left out, before any law."""
+    residual, variance = np.full(y.shape, np.nan), np.full(y.shape, np.nan)
+    for t, output in enumerate(component.outputs):
+        rows = np.flatnonzero(~np.isnan(y[:, t]))
+        own = None if way is None else [found for block in way if len(found := np.flatnonzero(np.isin(rows, block)))]
+        residual[rows, t], variance[rows, t] = output.left_out(own)
+    noise = component.noise
+    return LeftOutValues(residual, noise + component.widening**2 * np.maximum(variance - noise, 0.0))
+
+
+def moved_left_out(component: OwnComponent, values: LeftOutValues, y: np.ndarray, x_law: np.ndarray) -> LeftOutValues:
+    """The same with complete rows moved onto the component's law, as predictions are."""
+    if component.law is None:
+        return values
+    residual, variance, noise = values.residual.copy(), values.variance.copy(), component.noise
+    complete = ~np.isnan(y).any(axis=1)
+    sd = np.sqrt(np.maximum(variance[complete] - noise, 1e-12))
+    moved = moved_onto_law(component.law, component.free((y - residual)[complete], sd), x_law[complete])
+    residual[complete] = y[complete] - moved.mean
+    variance[complete] = np.einsum("ntt->nt", moved.covariance) + noise
+    return LeftOutValues(residual, variance)
+
+
+def shrunk_correlation(values: LeftOutValues) -> np.ndarray:
+    """(T, T) correlation of standardised residuals, shrunk to none by its own standard errors.
+
+    Share of the shrinkage: sum (1 - r^2)^2 / (n - 1) over sum r^2 of the pairs, the variance of r over its square.
+    """
+    z = values.residual / np.sqrt(values.variance)
+    seen = ~np.isnan(z)
+    z = np.where(seen, z, 0.0)
+    count = np.maximum(seen.T.astype(float) @ seen, 1.0)
+    together = z.T @ z / count
+    sd = np.sqrt(np.diagonal(together))
+    R = np.clip(together / np.maximum(np.outer(sd, sd), np.finfo(float).tiny), -1.0, 1.0)
+    np.fill_diagonal(R, 1.0)
+    off = ~np.eye(len(R), dtype=bool)
+    error = np.sum(((1.0 - R**2) ** 2 / np.maximum(count - 1.0, 1.0))[off])
+    share = float(np.clip(error / max(float(np.sum(R[off] ** 2)), 1e-12), LEAST_SHRINKAGE, 1.0))
+    eigenvalues, vectors = np.linalg.eigh((1.0 - share) * R + share * np.eye(len(R)))
+    R = (vectors * np.maximum(eigenvalues, LEAST_EIGENVALUE)) @ vectors.T
+    sd = np.sqrt(np.diagonal(R))
+    return R / np.outer(sd, sd)

@@ -1,0 +1,182 @@
+"""Kinds of prior side by side, weighed by how well each predicts values that are left out.
+
+The weights w maximise sum log(sum_k w_k p_k(value)) over the measured values, each left out with its row, with a block of
+rows, and, where rows are partly measured, with a block of its own output. What is good between rows but bad in gaps does
+not win. Hyperparameters are held, so all of it is closed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sumgp.laws import UnitFreeLaw
+from sumgp.strategies.averaging import WIDENING
+from sumgp.strategies.left_out import Known, LeftOut, RowNoise, TrainingRows, left_out, mixed
+from sumgp.strategies.own_outputs import LeftOutValues, OwnComponent, moved_left_out, own_component, own_left_out
+from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent
+from sumgp.strategies.weight_component import Component
+
+BLOCKS = 4  # of neighbouring rows that are left out together
+SCORED = 3  # heaviest components of a mixture whose left-out densities stand for all
+PSEUDO_VALUES = 1.0  # values that speak for each kind alike, whatever the data say
+LEAST_GAIN = 6.0  # log density of all values by which the mixture of kinds is to be better than the fit alone
+NO_SHARE = 0.02  # weight below which a kind is left out of the prediction
+STEPS = 100  # of the search for weights; each goes up
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Components of one kind with weights of sum one, and log densities (ways, N, T) of left-out values."""
+
+    name: str
+    components: tuple[PosteriorComponent, ...]
+    weights: np.ndarray
+    log_density: np.ndarray
+
+
+def blocks_of(x: np.ndarray) -> list[np.ndarray]:
+    """Blocks of neighbouring rows, along the first input."""
+    order = np.argsort(x[:, 0], kind="stable")
+    return [np.sort(block) for block in np.array_split(order, min(BLOCKS, len(x)))]
+
+
+def simplex_weights(log_densities: np.ndarray) -> np.ndarray:
+    """(K,) weights that maximise sum log(sum_k w_k p_k) for log densities (K, values), by expectation maximisation."""
+    K, count = log_densities.shape
+    p = np.exp(log_densities - log_densities.max(axis=0))
+    w = np.full(K, 1.0 / K)
+    for _ in range(STEPS):
+        share = w[:, None] * p
+        w = ((share / share.sum(axis=0)).sum(axis=1) + PSEUDO_VALUES) / (count + K * PSEUDO_VALUES)
+    return w
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is left out: rows, ``blocks`` of them, and blocks of one output where ``cells``.
+
+    ``blocks_without_law``: a tapered law is not the posterior given all data but a block, so blocks are scored before it.
+    """
+
+    blocks: list[np.ndarray]
+    cells: bool
+    blocks_without_law: bool
+
+
+def own(problem: FitProblem, law: UnitFreeLaw | None, asked: Question) -> Kind | None:
+    """Independent outputs, each point moved onto the law."""
+    plain = own_component(problem)
+    if plain is None:
+        return None
+    component: OwnComponent = replace(plain, law=law)
+    rows, blocks = (own_left_out(plain, problem.y, way) for way in (None, asked.blocks))
+    ways = [moved_left_out(component, rows, problem.y, problem.data.x)]
+    ways.append(blocks if asked.blocks_without_law else moved_left_out(component, blocks, problem.y, problem.data.x))
+    if asked.cells:
+        # Without the others of its row an output of this kind is what it is without its block.
+        ways.append(blocks)
+    return Kind("own", (component,), np.ones(1), np.stack([values.log_density for values in ways]))
+
+
+def shared(problem: FitProblem, fitted: Fitted, F: np.ndarray | None, asked: Question) -> Kind:
+    """The mixture of a fit; ``F``: noise of closed data obeys it."""
+    rows = TrainingRows(problem.x, problem.data.x, problem.y)
+    heavy = heaviest(fitted)
+    weights = fitted.weights[heavy] / fitted.weights[heavy].sum()
+    parts = [_ways(fitted.components[k], rows, F, asked) for k in heavy]
+    whole = [mixed(same, weights) for same in zip(*parts, strict=True)]
+    density = [LeftOutValues(w.residual, w.variance).log_density for w in whole]
+    return Kind("shared", fitted.components, fitted.weights, np.stack(density))
+
+
+def heaviest(fitted: Fitted) -> np.ndarray:
+    """Positions of the components that stand for all."""
+    return np.argsort(-fitted.weights, kind="stable")[:SCORED]
+
+
+def _ways(component: PosteriorComponent, rows: TrainingRows, F: np.ndarray | None, asked: Question) -> list[LeftOut]:
+    """Values left out row by row, block by block and, if asked, block by block of one output."""
+    noise = RowNoise(np.broadcast_to(component.noise, rows.y.shape), F)
+    each = Known(*_outputs(component.marginals(rows.x, rows.x_law), rows.y.shape[1]))
+    result = [left_out(rows.y, each, noise, np.arange(len(rows.x))[:, None], WIDENING)]
+    if asked.blocks_without_law and isinstance(component, Component):
+        component = replace(component, law=None, conditioning=None)
+        each = Known(*_outputs(component.marginals(rows.x, rows.x_law), rows.y.shape[1]))
+    known = Known(each.mean, [_joint(component, rows, block) for block in asked.blocks])
+    result.append(left_out(rows.y, known, noise, asked.blocks, WIDENING))
+    if asked.cells:
+        result.append(_one_output_at_a_time(rows.y, known, noise, asked.blocks))
+    return result
+
+
+def _outputs(marginals: tuple[np.ndarray, np.ndarray], T: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of the outputs alone."""
+    return marginals[0][:, :T], marginals[1][:, :T, :T]
+
+
+def _joint(component: PosteriorComponent, rows: TrainingRows, block: np.ndarray) -> np.ndarray:
+    """(nT, nT) covariance of the outputs in a block of rows."""
+    n, T, C = len(block), rows.y.shape[1], component.n_columns
+    whole = component.joint_covariance(rows.x[block], rows.x_law[block]).reshape(n, C, n, C)
+    return whole[:, :T, :, :T].reshape(n * T, n * T)
+
+
+def _one_output_at_a_time(y: np.ndarray, known: Known, noise: RowNoise, blocks: list[np.ndarray]) -> LeftOut:
+    """Blocks of one output left out while the others of their rows stay."""
+    residual, variance = np.full(y.shape, np.nan), np.full(y.shape, np.nan)
+    for t in range(y.shape[1]):
+        alone = np.full(y.shape, np.nan)
+        alone[:, t] = y[:, t]
+        found = left_out(alone, known, noise, blocks, WIDENING)
+        residual[:, t], variance[:, t] = found.residual[:, t], found.variance[:, t]
+    return LeftOut(residual, variance, np.zeros(len(blocks)))
+
+
+def stacked(problem: FitProblem, fitted: Fitted, law: UnitFreeLaw | None, F: np.ndarray | None = None) -> Fitted:
+    """The fit with independent outputs beside it; ``F`` (R, T): noise of closed data obeys it."""
+    integrated = problem.own_kernels and problem.uncertainty == "integrated"
+    if not integrated or (law is not None and law.n_columns != problem.n_outputs):
+        return fitted
+    measured = ~np.isnan(problem.y)
+    # What the law says of one output from the others of its row is not in the closed form.
+    partly = law is None and bool(np.any(measured.any(axis=1) & ~measured.all(axis=1)))
+    asked = Question(blocks_of(problem.x), partly, any(_is_tapered(fitted.components[k]) for k in heaviest(fitted)))
+    alone = own(problem, law, asked)
+    return fitted if alone is None else combined(fitted, [shared(problem, fitted, F, asked), alone])
+
+
+def _is_tapered(component: PosteriorComponent) -> bool:
+    """True if the law at one point was not let speak of all others."""
+    return (
+        isinstance(component, Component) and component.conditioning is not None and component.conditioning.taper is not None
+    )
+
+
+def combined(fitted: Fitted, kinds: Sequence[Kind]) -> Fitted:
+    """One mixture of all kinds, by weights from left-out values."""
+    densities = np.stack([kind.log_density for kind in kinds])
+    seen = np.isfinite(densities).all(axis=0)
+    weights = simplex_weights(densities[:, seen])
+    report: dict[str, Any] = dict(fitted.report)
+    report["kinds"] = {kind.name: float(w) for kind, w in zip(kinds, weights, strict=True)}
+    report["kind_scores"] = {
+        kind.name: [float(np.mean(d[s])) for d, s in zip(kind.log_density, seen, strict=True)] for kind in kinds
+    }
+    mixture = np.logaddexp.reduce(densities[:, seen] + np.log(weights)[:, None], axis=0)
+    gain = float(np.sum(mixture - densities[0, seen])) / len(seen)
+    if gain < LEAST_GAIN:
+        report["kinds_reason"] = f"{kinds[0].name} alone: others add {gain:.1f} to the log density of left-out values"
+        return replace(fitted, report=report)
+    report["kinds_reason"] = f"together they add {gain:.1f} to the log density of left-out values"
+    weights = np.where(weights < NO_SHARE, 0.0, weights) / weights[weights >= NO_SHARE].sum()
+    chosen = [(kind, w) for kind, w in zip(kinds, weights, strict=True) if w > 0]
+    return replace(
+        fitted,
+        components=tuple(c for kind, _ in chosen for c in kind.components),
+        weights=np.concatenate([w * kind.weights for kind, w in chosen]),
+        report=report,
+    )

@@ -1,0 +1,126 @@
+"""The posterior of many points in several inputs: latent fields, mixed into outputs, moved onto a law where it bends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sumgp.laws import RightSides, UnitFreeLaw, project
+from sumgp.numerics import cholesky
+from sumgp.solvers.vecchia import LatentField
+from sumgp.strategies.problem import PosteriorComponent
+from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moving_metric, projected_draws
+
+
+@dataclass(frozen=True)
+class LinearOffset:
+    """S(x) @ D + base: what a linear law says of the outputs whatever the latents are."""
+
+    right_sides: RightSides
+    D: np.ndarray  # (R, T)
+    base: np.ndarray  # (T,)
+
+    def __call__(self, x_law: np.ndarray) -> np.ndarray:
+        """(n, T) unit-free, at law inputs in the user's units."""
+        return self.right_sides(x_law) @ self.D + self.base
+
+
+@dataclass(frozen=True)
+class VecchiaComponent(PosteriorComponent):
+    """f = offset + loading g with independent fields g given the data; unit-free.
+
+    A linear law with constant coefficients is in offset and loading; any other ``law`` moves each point onto it.
+    """
+
+    field: LatentField
+    loading: np.ndarray  # (T, q)
+    noise: np.ndarray  # (T,) variances of a new measurement
+    theta: np.ndarray
+    n_outputs: int
+    offset: LinearOffset | None = None
+    law: UnitFreeLaw | None = None
+
+    def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> None:
+        """None: neighbours change from point to point, so that predictions have jumps."""
+
+    widening: float = 1.0
+
+    @property
+    def n_columns(self) -> int:
+        """Outputs; laws with columns of their own are refused."""
+        return len(self.loading)
+
+    def widened(self, factor: float) -> VecchiaComponent:
+        """The same means with all standard deviations ``factor`` times as large."""
+        return replace(self, widening=factor * self.widening)
+
+    @staticmethod
+    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+        """All moved onto the law in one call."""
+        return local_posteriors(components, x, x_law)
+
+    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> None:
+        """None: Gaussian."""
+
+    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> None:
+        """None: see ``joint_covariance``."""
+
+    def lengthscales(self) -> list[np.ndarray]:
+        """Of the one kernel, for each input."""
+        return [np.array(self.field.covariance.lengthscales(self.field.x.shape[1]))]
+
+    def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
+        """Each point on its own, before it is moved onto the law."""
+        found = self.field.marginals(x)
+        mean = self._outputs(found.mean, x_law)
+        covariance = self.widening**2 * np.einsum(
+            "ti,nij,uj->ntu", self.loading, found.covariance, self.loading, optimize=True
+        )
+        if self.law is None:
+            return Unprojected(mean, covariance)
+        return Unprojected(mean, covariance, self._metric(covariance), np.einsum("ntt->nt", covariance))
+
+    def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, T) joint draws, each on the law."""
+        n, q = len(x), self.field.n_latents
+        mean, covariance = self._joint(x)
+        root = cholesky(covariance.swapaxes(1, 2).reshape(q * n, q * n), "joint covariance of the prediction points")
+        white = generator.standard_normal((count, q * n))
+        latents = mean + self.widening * (white @ root.T).reshape(count, q, n).swapaxes(1, 2)
+        draws = self._outputs(latents, x_law)
+        if self.law is None:
+            return draws
+        metric = self.unprojected(x, x_law).metric
+        assert metric is not None
+        return projected_draws(self.law, draws, metric, x_law)
+
+    def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+        """(nT, nT) covariance between all points."""
+        n, T = len(x), self.n_columns
+        _, covariance = self._joint(x)
+        left = self.loading
+        if self.law is None:
+            whole = np.einsum("ti,ijab,uj->atbu", left, covariance, left, optimize=True)
+            return self.widening**2 * whole.reshape(n * T, n * T)
+        free = self.unprojected(x, x_law)
+        assert free.metric is not None
+        A = project(self.law, free.mean, free.metric, x_law).projectors @ left  # (n, T, q)
+        whole = np.einsum("ati,ijab,buj->atbu", A, covariance, A, optimize=True)
+        return self.widening**2 * whole.reshape(n * T, n * T)
+
+    def _joint(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (n, q) and covariance (q, q, n, n): correlations of all points, means and sds of each on its own."""
+        alone, (_, covariance) = self.field.marginals(x), self.field.joint(x)
+        sd = np.sqrt(np.einsum("nii->in", alone.covariance))
+        ratio = sd / np.sqrt(np.einsum("iinn->in", covariance))
+        return alone.mean, covariance * ratio[:, None, :, None] * ratio[None, :, None, :]
+
+    def _outputs(self, latents: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+        outputs = latents @ self.loading.T
+        return outputs if self.offset is None else outputs + self.offset(x_law)
+
+    def _metric(self, covariance: np.ndarray) -> np.ndarray:
+        return moving_metric(covariance, covariance, False, slice(self.n_columns, self.n_columns))

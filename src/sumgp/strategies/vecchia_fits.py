@@ -1,0 +1,272 @@
+"""Fits of many points in several inputs: the same strategies on blocks of points with neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from sumgp.data import Data
+from sumgp.errors import ConstraintError, DataError, worded
+from sumgp.hyperparameters import row_spacing
+from sumgp.laws import Law, RightSides, SumLaw, set_up_law, task_rows
+from sumgp.priors import hyper_priors, lengthscale_mask
+from sumgp.solvers import Automatic, Solver
+from sumgp.solvers.vecchia import (
+    MEAN_VARIANCE,
+    Fit,
+    KernelChoice,
+    KnownNoise,
+    LatentField,
+    LengthPrior,
+    LinearRows,
+    OutputModel,
+    OutputRows,
+    RowInformation,
+    ScaledCovariance,
+    Vecchia,
+    check_map_memory,
+    elementary,
+    fit_map,
+    has_elementary_form,
+    incomplete_information,
+    kernel_title,
+    known_information,
+    output_rows,
+)
+from sumgp.strategies.averaging import WIDENING
+from sumgp.strategies.problem import FitProblem, Fitted, Strategy
+from sumgp.strategies.vecchia_component import LinearOffset, VecchiaComponent
+
+# Measured entries above which blocks with neighbours are chosen. Two inputs, three outputs that sum to one, CPU seconds of
+# fit and 500 predictions, dense / blocks: 1,500 entries .../..., 3,000 entries .../...
+LARGE_MAP = 3000
+LEAST_COMPLETE = 0.2  # share of the rows in which every output is measured, for an automatic choice
+FEWEST_FOR_CHOICE = 300
+FEWEST_COMPLETE = 50  # rows in which every output is measured
+ALIKE = 1e-9  # log: known noises of rows that differ by a factor only
+# Hyperparameters are searched with rows that differ by a factor only, which predictions do not need. Beyond this factor of
+# a variance, noise would be taken for signal.
+MOST_UNLIKE = 2.0
+
+
+class _Law(NamedTuple):
+    """A linear law of constant coefficients, unit-free, and its totals anywhere."""
+
+    rows: LinearRows
+    right_sides: RightSides | None
+
+
+class _Noise(NamedTuple):
+    """Factors of rows (N,), and variances (T,) where they are known; ``own`` (N, T) where rows differ otherwise."""
+
+    factor: np.ndarray
+    known: KnownNoise | None
+    own: np.ndarray | None = None
+
+
+def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
+    """Fit by blocks with neighbours; the ``law`` holds for the predictions.
+
+    Linear laws of constant coefficients are built into the outputs, all others are met by moving each point.
+    """
+    solver = problem.solver
+    assert isinstance(solver, Vecchia)
+    built_in = isinstance(law, SumLaw) and law.is_linear and law.has_constant_coefficients
+    _check_law(law)
+    linear = _linear(problem, law if built_in else None)  # type: ignore[arg-type]
+    y, noise = problem.y, _noise(problem)
+    complete = ~np.isnan(y).any(axis=1)
+    _check_complete(problem, complete)
+    check_map_memory(len(y), problem.x.shape[1], problem.n_outputs, not complete.all())
+    rows = output_rows(
+        problem.x[complete],
+        y[complete],
+        LinearRows(linear.rows.F, linear.rows.totals[complete]),
+        noise.factor[complete],
+        noise.known,
+    )
+    if not rows.mixed.n_latents:
+        raise ConstraintError("solver: the law alone determines every output; use Dense(), which needs no search then")
+    fit = fit_map(rows.mixed, rows.log_signal, _kernels(problem), solver, problem.progress)
+    model = rows.model(rows.mixed.mixing(fit.mixing))
+    information = _information(problem, rows, fit, model, (linear, noise, complete))
+    seen = ~np.isnan(y).all(axis=1)
+    field = LatentField(
+        problem.x[seen],
+        information.precision[seen],
+        information.pulled[seen],
+        np.exp(fit.log_signal),
+        fit.covariance.kernel,
+        MEAN_VARIANCE,
+        solver.nodes,
+    )
+    offset = None if linear.right_sides is None else LinearOffset(linear.right_sides, model.D, model.base)
+    moved = law is not None and not built_in
+    unit_free = set_up_law(law, problem.data, problem.scaling, 1.0).law if moved else None  # type: ignore[arg-type]
+    theta = np.concatenate([fit.covariance.kernel.theta, fit.log_signal, fit.mixing])
+    component = VecchiaComponent(
+        field, model.loading, np.diagonal(model.noise).copy(), theta, problem.n_outputs, offset, unit_free
+    )
+    report = _report(problem, fit, theta, rows.log_constant)
+    report["law"] = "none" if law is None else "on the outputs' covariance" if built_in else "point by point"
+    report |= {"complete_rows": int(complete.sum()), "noise_covariance": model.noise}
+    if problem.uncertainty == "integrated":
+        component, report["widening"] = component.widened(WIDENING), WIDENING
+    return Fitted((component,), np.ones(1), unit_free, report)
+
+
+def _check_law(law: Law | None) -> None:
+    if law is None:
+        return
+    if law.unknowns:
+        raise ConstraintError(
+            f"solver: Vecchia() cannot estimate the constant {law.unknowns[0]!r}; give its value, or use solver=Dense() on "
+            "fewer rows to learn it"
+        )
+    if np.any(law.noise > 0):
+        raise ConstraintError(
+            "solver: Vecchia() takes laws that hold exactly, not soft ones; leave out the law's noise, or use "
+            "solver=Dense() with fewer rows"
+        )
+
+
+def _check_complete(problem: FitProblem, complete: np.ndarray) -> None:
+    never = np.flatnonzero(~problem.data.measured.any(axis=0))
+    if len(never):
+        name = problem.data.output_names[never[0]]
+        raise DataError(
+            f"solver: Vecchia() needs rows in which every output is measured, and {name!r} never is; leave it out and "
+            "compute it from the law, or use solver=Dense() with fewer rows"
+        )
+    wanted = max(FEWEST_COMPLETE, 4 * problem.n_outputs)
+    if complete.sum() < wanted:
+        raise DataError(
+            worded(
+                "Y",
+                f"at least {wanted} complete rows for solver=Vecchia(), which learns how outputs vary together from them",
+                f"{int(complete.sum())}",
+                "use solver=Dense() with fewer rows, or fit the outputs one by one",
+            )
+        )
+
+
+def _linear(problem: FitProblem, law: SumLaw | None) -> _Law:
+    """F and totals of the law in the outputs' own order."""
+    T = problem.n_outputs
+    if law is None:
+        return _Law(LinearRows(np.zeros((0, T)), np.zeros((len(problem.x), 0))), None)
+    rows = task_rows(law, problem.data, problem.scaling)
+    return _Law(LinearRows(rows.F, rows.right_sides(problem.data.x)), rows.right_sides)
+
+
+def _noise(problem: FitProblem) -> _Noise:
+    """Noise as the search takes it: rows alike up to a factor each."""
+    model, N = problem.noise, len(problem.x)
+    factor = np.ones(N) if model.row_factor is None else model.row_factor
+    if model.known is None:
+        return _Noise(factor, None)
+    variances = model.known * factor[:, None]
+    typical = np.exp(np.mean(np.log(variances), axis=0))
+    rows = np.exp(np.mean(np.log(variances / typical), axis=1))
+    apart = np.max(np.abs(np.log(variances / (rows[:, None] * typical))))
+    alike = apart < ALIKE
+    if apart > np.log(MOST_UNLIKE):
+        raise DataError(
+            worded(
+                "noise",
+                "known noises of rows that differ by about one factor for all outputs, for solver=Vecchia()",
+                f"variances up to {np.exp(apart):.3g} times off that",
+                "give one noise for each output with sample_weight= for the rows, or use solver=Dense() with fewer rows",
+            )
+        )
+    return _Noise(rows, KnownNoise(typical), None if alike else variances)
+
+
+def _kernels(problem: FitProblem) -> tuple[KernelChoice, ...]:
+    """The candidates' kernels with the prior of their parameters."""
+    spacing = row_spacing(problem.x / problem.half_range)
+    result = []
+    for candidate in problem.candidates:
+        if len(candidate.kernels) > 1:
+            raise DataError(
+                worded("kernel", "one kernel for solver=Vecchia()", "several terms", "give one, or use Dense() or Markov()")
+            )
+        kernel = elementary(candidate.kernels[0])
+        priors = hyper_priors(kernel, problem.half_range, spacing)
+        prior = LengthPrior(
+            np.array([p.centre for p in priors]), lengthscale_mask(kernel), np.array([p.spikes for p in priors])
+        )
+        result.append(KernelChoice(ScaledCovariance(kernel), prior))
+    return tuple(result)
+
+
+def _information(
+    problem: FitProblem, rows: OutputRows, fit: Fit, model: OutputModel, told: tuple[_Law, _Noise, np.ndarray]
+) -> RowInformation:
+    """What each row says about the latents, in all its measured entries."""
+    linear, noise, complete = told
+    offset = linear.rows.totals @ model.D + model.base
+    if noise.own is not None:
+        return known_information(problem.y, offset, model, noise.own)
+    w = rows.mixed.Z @ rows.mixed.mixing(fit.mixing).T
+    if complete.all():
+        return RowInformation(1.0 / noise.factor, w / noise.factor[:, None])
+    found = incomplete_information(problem.y, offset, model, noise.factor)
+    q = w.shape[1]
+    found.precision[complete] = np.eye(q) / noise.factor[complete, None, None]
+    found.pulled[complete] = w / noise.factor[complete, None]
+    return found
+
+
+def _report(problem: FitProblem, fit: Fit, theta: np.ndarray, constant: float) -> dict[str, Any]:
+    solver = problem.solver
+    assert isinstance(solver, Vecchia)
+    title = kernel_title(fit.covariance)
+    return {
+        "status": fit.status,
+        "hyperparameter_status": fit.status,
+        "kernel": title,
+        "candidates": [{"kernel": name, "objective": -value} for name, value in fit.compared],
+        "theta": theta,
+        "log_evidence": fit.log_posterior - fit.log_prior + constant,
+        "log_posterior": fit.log_posterior,
+        "restarts": 0,
+        "evaluations": fit.evaluations,
+        "kernels_compared_on": fit.compared_on,
+        "lengthscales": fit.covariance.lengthscales(problem.x.shape[1]),
+        "solver": f"Vecchia: blocks of {solver.block} rows given {solver.neighbours} neighbours, {solver.nodes} nodes",
+        "uncertainty": "plug-in (Vecchia solver)",
+    }
+
+
+class Asked(NamedTuple):
+    """What the user asked for, in the estimator's own arguments."""
+
+    solver: Solver
+    kernel: Any = None
+    strategy: Strategy | None = None
+    noise: Any = "per-output"
+    rank: int | None = None
+
+
+def choose_map_solver(asked: Asked, data: Data, law: Law | None) -> Solver:
+    """The solver asked for, or Vecchia() where none is, the data are many and all that is asked can be had from it."""
+    solver, kernel, strategy = asked.solver, asked.kernel, asked.strategy
+    possible = strategy is None or strategy.takes_long_series
+    if isinstance(solver, Vecchia) and not possible:
+        name = type(strategy).__name__
+        raise DataError(f"solver: Vecchia() does not work with strategy={name}(); use Linearized(), or another solver")
+    if not isinstance(solver, Automatic) or not possible or int(data.measured.sum()) <= LARGE_MAP:
+        return solver
+    if data.n_inputs == 1 and kernel is None:
+        return solver
+    kernels = [] if kernel is None else list(kernel) if isinstance(kernel, Sequence) else [kernel]
+    suited = len(kernels) < 2 and all(isinstance(k, Kernel) and has_elementary_form(k) for k in kernels)
+    simple = asked.rank is None and (np.ndim(asked.noise) < 2 or data.y.shape[1] == 1)
+    lawful = law is None or not (law.unknowns or np.any(law.noise > 0))
+    complete = int(data.measured.all(axis=1).sum())
+    enough = complete >= max(FEWEST_FOR_CHOICE, LEAST_COMPLETE * len(data.x))
+    return Vecchia() if suited and simple and lawful and enough else solver

@@ -1,0 +1,64 @@
+"""Kernels of single outputs on a grid: the evidence against the density written out, and what data choose."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.gaussian_process.kernels import RBF, Matern
+
+from sumgp.hyperparameters import Family, own_grid
+from sumgp.hyperparameters.own_outputs import MEAN_VARIANCE, RATIOS, _evidence
+
+LENGTHS = np.log(np.geomspace(0.02, 2.0, 14))
+
+
+def families() -> list[Family]:
+    kernels = (RBF(0.5), Matern(0.5, nu=0.5))
+    return [Family(kernel, LENGTHS[:, None], np.zeros(len(LENGTHS))) for kernel in kernels]
+
+
+def drawn(kernel: RBF, seed: int, noise: float = 0.05, count: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    x = np.linspace(0.0, 1.0, count)[:, None]
+    generator = np.random.default_rng(seed)
+    f = generator.multivariate_normal(np.zeros(count), kernel(x) + 1e-10 * np.eye(count))
+    return x, f + noise * generator.standard_normal(count)
+
+
+def test_the_evidence_is_the_density_at_the_best_amplitude() -> None:
+    x, y = drawn(RBF(0.2), 0, count=15)
+    K = RBF(0.2)(x)
+    grid = _evidence(K, y[:, None])
+    for place in (10, 45, 70):
+        covariance = grid.size[0, place] * (K + MEAN_VARIANCE + RATIOS[place] ** 2 * np.eye(15))
+        # At the best amplitude the quadratic form is n.
+        density = multivariate_normal(np.zeros(15), covariance).logpdf(y) + 0.5 * 15 * (1.0 + np.log(2.0 * np.pi))
+        assert grid.log_weight[0, place] == pytest.approx(density, abs=1e-5)
+        for factor in (0.9, 1.1):
+            other = multivariate_normal(np.zeros(15), factor * covariance).logpdf(y)
+            assert other + 0.5 * 15 * (1.0 + np.log(2.0 * np.pi)) < density
+
+
+def test_each_output_has_the_family_and_the_lengthscale_of_its_own() -> None:
+    x, smooth = drawn(RBF(0.3), 1)
+    _, rough = drawn(Matern(0.3, nu=0.5), 4)
+    y = np.stack([smooth, rough], axis=1)
+    y[5:9, 1] = np.nan
+    for points, kind in zip(own_grid(x, y, families(), [[0], [1]]), (RBF, Matern), strict=True):
+        assert sum(p.weight for p in points) == pytest.approx(1.0)
+        assert sum(p.weight for p in points if type(p.kernel) is kind) > 0.95
+    best = own_grid(x, y, families(), [[0], [1]])[0][0]
+    assert 0.15 < best.kernel.length_scale < 0.6
+    assert best.ratio * np.sqrt(best.size) == pytest.approx(0.05, rel=0.4)
+
+
+def test_outputs_of_a_group_agree_about_their_noise() -> None:
+    x, first = drawn(RBF(0.3), 3, noise=0.1, count=14)
+    _, second = drawn(RBF(0.3), 4, noise=0.1, count=14)
+    y = np.stack([first, second], axis=1)
+
+    def sds(groups: list[list[int]]) -> np.ndarray:
+        found = own_grid(x, y, families()[:1], groups)
+        return np.array([np.log(sum(p.weight * p.ratio * np.sqrt(p.size) for p in points)) for points in found])
+
+    assert np.ptp(sds([[0, 1]])) < 0.5 * np.ptp(sds([[0], [1]]))

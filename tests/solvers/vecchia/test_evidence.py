@@ -1,0 +1,144 @@
+"""Blocks with neighbours against dense Gaussians: values with all points as neighbours, gradients by differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared, Kernel, Matern, RationalQuadratic
+
+from sumgp.errors import DataError
+from sumgp.solvers.vecchia import (
+    MEAN_VARIANCE,
+    KnownNoise,
+    Latents,
+    LengthPrior,
+    LinearRows,
+    MixedObjective,
+    MixedRows,
+    ScaledCovariance,
+    elementary,
+    latent_evidence,
+    make_blocks,
+    output_rows,
+)
+
+KERNELS = [
+    Matern([0.3, 0.5], nu=0.5),
+    Matern([0.3, 0.5], nu=1.5),
+    Matern(0.4, nu=2.5),
+    RBF([0.3, 0.5]),
+    RationalQuadratic(0.4, 1.3),
+    RationalQuadratic(0.4, 1.3, alpha_bounds="fixed"),
+]
+N = 90
+
+
+@pytest.fixture
+def points() -> np.ndarray:
+    x = np.random.default_rng(0).uniform(size=(N, 2))
+    x[7] = x[8]  # duplicates
+    x[11] = x[12] + 1e-9
+    return x
+
+
+def latents() -> Latents:
+    rng = np.random.default_rng(1)
+    return Latents(3.0 * rng.standard_normal((N, 2)), np.array([1.0, 3.0]), rng.uniform(0.5, 2.0, N))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_value_with_all_points_as_neighbours_is_the_dense_one(kernel: Kernel, points: np.ndarray) -> None:
+    w, log_signal, noise = latents()
+    found = latent_evidence(make_blocks(points, 16, N), points, ScaledCovariance(kernel), latents(), 4.0)
+    K = kernel(points) + 4.0
+    dense = [multivariate_normal(None, np.exp(s) * K + np.diag(noise)).logpdf(w[:, i]) for i, s in enumerate(log_signal)]
+    assert found.value == pytest.approx(sum(dense), abs=1e-8)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_gradient_is_that_of_differences(kernel: Kernel, points: np.ndarray) -> None:
+    covariance, given = ScaledCovariance(kernel), latents()
+    blocks = make_blocks(points / covariance.lengthscales(2), 16, 24)
+
+    def value(theta: np.ndarray, log_signal: np.ndarray, w: np.ndarray) -> float:
+        return latent_evidence(blocks, points, covariance.at(theta), Latents(w, log_signal, given.noise), 4.0).value
+
+    found = latent_evidence(blocks, points, covariance, given, 4.0)
+    h, theta = 1e-5, kernel.theta
+    for i, e in enumerate(h * np.eye(len(theta))):
+        slope = (value(theta + e, given.log_signal, given.w) - value(theta - e, given.log_signal, given.w)) / (2.0 * h)
+        assert found.by_kernel[i] == pytest.approx(slope, rel=1e-6, abs=1e-6)
+    for i, e in enumerate(h * np.eye(2)):
+        slope = (value(theta, given.log_signal + e, given.w) - value(theta, given.log_signal - e, given.w)) / (2.0 * h)
+        assert found.by_signal[i] == pytest.approx(slope, rel=1e-6, abs=1e-6)
+    for row in (0, 8, N - 1):
+        e = np.zeros((N, 2))
+        e[row, 1] = h
+        slope = (value(theta, given.log_signal, given.w + e) - value(theta, given.log_signal, given.w - e)) / (2.0 * h)
+        assert found.by_w[row, 1] == pytest.approx(slope, rel=1e-5, abs=1e-6)
+
+
+def test_blocks_hold_every_point_once_and_neighbours_are_earlier(points: np.ndarray) -> None:
+    groups = make_blocks(points, 16, 24)
+    new = np.concatenate([g.members[:, g.members.shape[1] - g.n_new :].ravel() for g in groups])
+    assert sorted(new) == list(range(N))
+    seen: set[int] = set()
+    blocks = {tuple(m[-g.n_new :]): m[: -g.n_new] for g in groups for m in g.members}
+    while blocks:  # some order exists in which each block's neighbours came before it
+        ready = [block for block, near in blocks.items() if set(near) <= seen]
+        assert ready
+        for block in ready:
+            seen |= set(block)
+            del blocks[block]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_objective_gradient(known: bool, points: np.ndarray) -> None:
+    rng, kernel = np.random.default_rng(2), Matern([0.3, 0.4], nu=1.5)
+    rows = MixedRows(
+        points, rng.standard_normal((N, 4)), rng.uniform(0.5, 2.0, N), 10.0 * rng.standard_normal((3, 3)), known
+    )
+    prior = LengthPrior(np.array([0.0, -2.0]), np.array([True, True]), np.full(2, -9.0))
+    objective = MixedObjective(rows, ScaledCovariance(kernel), make_blocks(points, 16, 24), prior)
+    at = np.concatenate([kernel.theta, [1.0, 2.0, 0.5], rows.start() + 0.1 * rng.standard_normal(len(rows.start()))])
+    _, gradient = objective(at)
+    h = 1e-5
+    slopes = [(objective(at + e)[0] - objective(at - e)[0]) / (2.0 * h) for e in h * np.eye(len(at))]
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("varying", [False, True])
+@pytest.mark.parametrize("known", [False, True])
+def test_rotated_latents_are_the_dense_multitask_gaussian(known: bool, varying: bool, points: np.ndarray) -> None:
+    """log N(y | S D + base, K (x) L Lambda L^T + I (x) R), all entries together, for what ``model`` tells of L and R."""
+    rng, kernel, T = np.random.default_rng(3), Matern([0.3, 0.4], nu=1.5), 3
+    F = np.array([[0.6, 0.5, 0.7]]) / np.linalg.norm([0.6, 0.5, 0.7])
+    totals = 0.4 + varying * rng.standard_normal((N, 1))
+    y = rng.standard_normal((N, T))
+    noise = KnownNoise(np.array([0.2, 0.3, 0.5])) if known else None
+    rows = output_rows(points, y, LinearRows(F, totals), np.ones(N), noise)
+    flat = LengthPrior(np.zeros(2), np.array([True, True]), np.full(2, -9.0))
+    objective = MixedObjective(rows.mixed, ScaledCovariance(kernel), make_blocks(points, 16, N), flat)
+    mixing = rows.mixed.start() + 0.1 * rng.standard_normal(len(rows.mixed.start()))
+    at = np.concatenate([kernel.theta, [0.3, 1.4], mixing])
+    M = rows.mixed.mixing(mixing)
+    model = rows.model(M)
+    np.testing.assert_allclose(F @ model.loading, 0.0, atol=1e-12)
+    np.testing.assert_allclose((totals @ model.D + model.base) @ F.T, totals, atol=1e-12)
+    signal = (model.loading * np.exp([0.3, 1.4])) @ model.loading.T
+    C = np.kron(kernel(points) + MEAN_VARIANCE, signal) + np.kron(np.eye(N), model.noise)
+    dense = multivariate_normal(None, C).logpdf((y - totals @ model.D - model.base).ravel())
+    floor = 0.5 * N * 1e-8 * float(np.sum((M[:, :2] @ rows.mixed.whitening) ** 2))
+    value = -N * objective(at)[0] - objective.log_prior(at)[0] + floor + rows.log_constant
+    if known:  # what the law says is noise alone has a density of its own
+        left = (F @ y.T).ravel() - totals.ravel()
+        value += multivariate_normal(None, F @ model.noise @ F.T).logpdf(left).sum()
+    assert value == pytest.approx(dense, abs=1e-7)
+
+
+def test_kernels_that_are_no_functions_of_scaled_distance_are_refused() -> None:
+    assert elementary(ConstantKernel(2.0) * RBF(1.0)) == RBF(1.0)
+    for kernel in (ExpSineSquared(), RBF(1.0) + Matern(1.0), Matern(1.0, nu=0.7)):
+        with pytest.raises(DataError, match="use such a kernel, or solver=Dense"):
+            elementary(kernel)

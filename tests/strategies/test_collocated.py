@@ -1,0 +1,192 @@
+"""Laws with derivatives and unknown constants, imposed at points: accuracy, intervals, samples, files, what is refused."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import least_squares
+from sklearn.gaussian_process.kernels import Matern
+
+import sumgp
+from sumgp import ConstrainedGP, ConstraintError, DataError, SumGPWarning
+
+LAW = "d(n, t) = r*n*(1 - n/K)"
+UNKNOWN = {"r": "unknown", "K": "unknown"}
+TRUE = np.array([1.3, 2.0, 0.2])  # r, K, n(0)
+NEW = np.linspace(0.0, 5.0, 21)[:, None]
+
+
+def growth(p: np.ndarray, t: np.ndarray) -> np.ndarray:
+    r, K, start = p
+    return K / (1.0 + (K / start - 1.0) * np.exp(-r * t))
+
+
+def measured(seed: int, rows: int = 13, noise: float = 0.08) -> tuple[np.ndarray, np.ndarray]:
+    t = np.linspace(0.0, 5.0, rows)
+    return t[:, None], (growth(TRUE, t) + noise * np.random.default_rng(seed).standard_normal(rows))[:, None]
+
+
+def fitted(seed: int = 1, **more: Any) -> ConstrainedGP:
+    X, Y = measured(seed)
+    return ConstrainedGP(LAW, outputs=["n"], inputs=["t"], constants=UNKNOWN, **more).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def model() -> ConstrainedGP:
+    return fitted()
+
+
+def test_about_as_good_as_least_squares_on_the_solved_equation() -> None:
+    ours, best, inside = [], [], []
+    for seed in range(1, 4):
+        X, Y = measured(seed)
+        posterior = fitted(seed).posterior(NEW)
+        fit = least_squares(lambda p: growth(p, X[:, 0]) - Y[:, 0], TRUE).x  # noqa: B023
+        truth = growth(TRUE, NEW[:, 0])
+        lower, upper = posterior.interval()
+        ours.append(np.mean((posterior.mean[:, 0] - truth) ** 2))
+        best.append(np.mean((growth(fit, NEW[:, 0]) - truth) ** 2))
+        inside.append(np.mean((lower[:, 0] < truth) & (truth < upper[:, 0])))
+    assert np.sqrt(np.mean(ours)) < 1.2 * np.sqrt(np.mean(best))
+    assert np.mean(inside) > 0.8
+
+
+def test_constants_are_told_with_intervals_samples_and_correlations(model: ConstrainedGP) -> None:
+    posterior = model.posterior(NEW)
+    table = posterior.constants()
+    assert list(table.index) == ["r", "K"]
+    assert np.all((table["lower"] < TRUE[:2]) & (TRUE[:2] < table["upper"]))
+    draws = posterior.constant_samples(4000, random_state=1)
+    np.testing.assert_allclose(draws.mean(), table["mean"], atol=5 * table["sd"].max() / np.sqrt(4000))
+    np.testing.assert_allclose(draws.std(), table["sd"], rtol=0.08)
+    np.testing.assert_allclose(draws.corr(), posterior.constant_correlations(), atol=0.08)
+
+
+def test_means_and_samples_obey_the_law(model: ConstrainedGP) -> None:
+    posterior = model.posterior(NEW)
+    assert np.abs(posterior.residual()).max() < 1e-8
+    near = model.posterior(np.linspace(1.0, 1.2, 41)[:, None])
+    mean, step = near.mean[:, 0], 0.005
+    r, K = near.constants()["mean"]
+    slope = (mean[2:] - mean[:-2]) / (2 * step)
+    np.testing.assert_allclose(slope, r * mean[1:-1] * (1 - mean[1:-1] / K), atol=2e-3)
+    draws = near.sample(3, random_state=2)[:, :, 0]
+    slopes = (draws[:, 2:] - draws[:, :-2]) / (2 * step)
+    growing = slopes / draws[:, 1:-1]
+    # Growth per head falls linearly with n: r - r n / K, each draw with constants of its own.
+    for one, n in zip(growing, draws[:, 1:-1], strict=True):
+        line = np.polyfit(n, one, 1)
+        np.testing.assert_allclose(one, np.polyval(line, n), atol=2e-2)
+        assert line[0] < 0
+
+
+def test_law_between_the_points_is_reported(model: ConstrainedGP) -> None:
+    assert model.fit_report_["law_between_points"][LAW] < 3e-3
+    assert model.fit_report_.strategy == "Collocated"
+    assert model.fit_report_.status == "converged"
+
+
+def test_a_point_does_not_depend_on_the_others(model: ConstrainedGP) -> None:
+    whole, one = model.posterior(NEW), model.posterior(NEW[7:8])
+    np.testing.assert_allclose(one.mean, whole.mean[7:8], rtol=1e-9)
+    np.testing.assert_allclose(one.std, whole.std[7:8], rtol=1e-7)
+    covariance = whole.covariance()
+    np.testing.assert_allclose(np.sqrt(np.diagonal(covariance)), whole.std[:, 0], rtol=1e-6)
+    draws = whole.sample(3000, random_state=3)[:, :, 0]
+    np.testing.assert_allclose(draws.std(axis=0), whole.std[:, 0], rtol=0.15)
+
+
+def test_order_of_rows_and_units_do_not_matter(model: ConstrainedGP) -> None:
+    X, Y = measured(1)
+    order = np.random.default_rng(5).permutation(len(X))
+    mixed = ConstrainedGP(LAW, outputs=["n"], inputs=["t"], constants=UNKNOWN).fit(X[order], Y[order])
+    np.testing.assert_allclose(mixed.predict(NEW), model.predict(NEW), rtol=1e-8)
+    other = ConstrainedGP(LAW, outputs=["n"], inputs=["t"], constants=UNKNOWN).fit(60.0 * X, 1e3 * Y)
+    np.testing.assert_allclose(other.predict(60.0 * NEW), 1e3 * model.predict(NEW), rtol=2e-3)
+    scaled = other.posterior(60.0 * NEW).constants()["mean"].to_numpy() * [60.0, 1e-3]
+    np.testing.assert_allclose(scaled, model.posterior(NEW).constants()["mean"], rtol=1e-2)
+
+
+def test_saved_models_predict_the_same(model: ConstrainedGP, tmp_path: Path) -> None:
+    model.save(tmp_path / "growth.sumgp")
+    again = sumgp.load(tmp_path / "growth.sumgp")
+    np.testing.assert_array_equal(again.predict(NEW), model.predict(NEW))
+    np.testing.assert_array_equal(again.posterior(NEW).constants(), model.posterior(NEW).constants())
+
+
+def test_a_state_that_was_never_measured_follows_from_the_law() -> None:
+    """z'' = -z as two first-order laws that no potential solves; the velocity is never measured."""
+    t = np.linspace(0.0, 6.0, 15)
+    Y = np.column_stack([np.sin(t) + 0.05 * np.random.default_rng(0).standard_normal(15), np.full(15, np.nan)])
+    model = ConstrainedGP(["d(z, t) = v", "d(v, t) = -k*z"], outputs=["z", "v"], inputs=["t"], constants={"k": "unknown"})
+    posterior = model.fit(t[:, None], Y).posterior(np.linspace(0, 6, 25)[:, None])
+    assert np.sqrt(np.mean((posterior.mean[:, 1] - np.cos(np.linspace(0, 6, 25))) ** 2)) < 0.08
+    low, high = posterior.constants().loc["k", ["lower", "upper"]]
+    assert low < 1.0 < high
+
+
+def test_plug_in_has_one_component_and_known_noise_is_kept() -> None:
+    model = fitted(uncertainty="plug-in", noise=0.08)
+    assert len(model.fitted_.components) == 1
+    np.testing.assert_allclose(np.sqrt(model.fitted_.components[0].noise) * model.scaling_.y_scale, 0.08, rtol=1e-6)
+
+
+def test_rows_that_a_curve_meets_exactly_do_not_hide_their_noise() -> None:
+    """Twelve rows whose most probable noise without the law is zero: a search that starts there keeps to them."""
+    t = np.linspace(0.0, 5.0, 12)
+    n = growth(TRUE, t) + 0.05 * np.random.default_rng(0).standard_normal(12)
+    model = ConstrainedGP(LAW, outputs=["n"], inputs=["t"], constants=UNKNOWN, kernel="rbf").fit(t, n)
+    assert model.fit_report_.status == "converged"
+    table = model.posterior(NEW).constants()
+    assert np.all((table["lower"] < TRUE[:2]) & (TRUE[:2] < table["upper"]))
+
+
+def test_constants_that_nothing_determines_are_named() -> None:
+    X, Y = measured(0)
+    law = "d(n, t) = (r + q)*n*(1 - n/K)"
+    with pytest.warns(SumGPWarning, match="'q'"):
+        ConstrainedGP(law, outputs=["n"], inputs=["t"], constants={**UNKNOWN, "q": "unknown"}).fit(X, Y)
+
+
+def test_a_wrong_law_is_not_called_converged() -> None:
+    t = np.linspace(0.0, 6.0, 25)
+    Y = (np.sin(2 * t) + 0.05 * np.random.default_rng(1).standard_normal(25))[:, None]
+    with pytest.warns(SumGPWarning, match="better without the law"):
+        model = ConstrainedGP("d(n, t) = r*n", outputs=["n"], inputs=["t"], constants={"r": "unknown"}).fit(t[:, None], Y)
+    assert model.fit_report_.status != "converged"
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "phrase"),
+    [
+        ({"kernel": Matern(nu=0.5)}, DataError, "first derivatives"),
+        ({"strategy": sumgp.Conditioned()}, ConstraintError, "laws with derivatives"),
+        ({"strategy": sumgp.Projected()}, ConstraintError, "laws with derivatives"),
+        ({"strategy": sumgp.Transformed()}, ConstraintError, "laws with derivatives"),
+        ({"solver": sumgp.Markov()}, ConstraintError, "leave solver=None"),
+    ],
+)
+def test_what_cannot_be_done_says_what_to_use_instead(more: dict[str, Any], error: type[Exception], phrase: str) -> None:
+    with pytest.raises(error, match=phrase):
+        fitted(**more)
+
+
+def test_two_inputs_and_data_columns_are_refused() -> None:
+    X, Y = np.random.default_rng(0).uniform(size=(9, 2)), np.ones((9, 1))
+    with pytest.raises(ConstraintError, match="one input"):
+        ConstrainedGP("d(n, t) = r*n*n", outputs=["n"], inputs=["t", "s"], constants={"r": "unknown"}).fit(X, Y)
+    model = ConstrainedGP("d(n, t) = g*n", outputs=["n"], inputs=["t"], constants={"g": "g"})
+    with pytest.raises(ConstraintError, match="function of the inputs"):
+        model.fit(pd.DataFrame({"t": np.arange(5.0), "g": np.ones(5)}), pd.DataFrame({"n": np.arange(5.0)}))
+
+
+def test_without_the_law_nothing_is_imposed() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = fitted(strategy=sumgp.Unconstrained())
+    assert model.posterior(NEW).residual().shape == (21, 0)

@@ -1,0 +1,173 @@
+"""Independent outputs beside shared covariances: left-out values, correlations, weights, predictions on the law."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, Matern
+
+import sumgp
+from sumgp.hyperparameters import GridPoint
+from sumgp.strategies.own_outputs import (
+    LeftOutValues,
+    OutputPosterior,
+    OwnComponent,
+    independent_outputs,
+    output_posterior,
+    own_left_out,
+    shrunk_correlation,
+)
+from sumgp.strategies.stacking import PSEUDO_VALUES, blocks_of, simplex_weights
+from sumgp.strategies.weight_component import Component
+
+POINTS = [GridPoint(RBF(0.2), 1.3, 0.2, 0.6), GridPoint(RBF(0.4), 0.8, 0.3, 0.4)]
+
+
+def one_output(count: int = 12) -> tuple[np.ndarray, np.ndarray, OutputPosterior]:
+    x = np.linspace(0.0, 1.0, count)[:, None]
+    y = np.sin(6.0 * x[:, 0]) + 0.1 * np.cos(40.0 * x[:, 0])
+    return x, y, output_posterior(x, y, POINTS)
+
+
+@pytest.mark.parametrize("block", [np.array([3]), np.array([4, 5, 6, 7])])
+def test_a_block_left_out_is_what_the_other_rows_predict(block: np.ndarray) -> None:
+    x, y, posterior = one_output()
+    residual, variance = posterior.left_out([block])
+    others = np.setdiff1d(np.arange(len(y)), block)
+    without = output_posterior(x[others], y[others], POINTS)
+    mean, latent = without.moments(x[block])
+    assert residual[block] == pytest.approx(y[block] - mean, abs=1e-7)
+    assert variance[block] == pytest.approx(latent + posterior.noise, abs=1e-7)
+
+
+def test_rows_left_out_one_by_one_are_blocks_of_one() -> None:
+    _, y, posterior = one_output()
+    alone = posterior.left_out(None)
+    blocks = posterior.left_out([np.array([i]) for i in range(len(y))])
+    assert alone[0] == pytest.approx(blocks[0])
+    assert alone[1] == pytest.approx(blocks[1])
+
+
+def test_correlations_of_residuals_are_found_and_shrunk() -> None:
+    generator = np.random.default_rng(0)
+    z = generator.standard_normal((400, 3))
+    z[:, 1] = 0.8 * z[:, 0] + 0.6 * z[:, 1]
+    many = shrunk_correlation(LeftOutValues(z, np.ones_like(z)))
+    assert many[0, 1] == pytest.approx(0.8, abs=0.08)
+    assert abs(many[0, 2]) < 0.1
+    few = shrunk_correlation(LeftOutValues(generator.standard_normal((6, 3)), np.ones((6, 3))))
+    assert np.max(np.abs(few - np.eye(3))) < 0.6
+    assert np.all(np.linalg.eigvalsh(few) > 0)
+
+
+def test_weights_of_kinds_maximise_the_density_of_the_mixture() -> None:
+    generator = np.random.default_rng(1)
+    logs = np.stack([generator.normal(0.0, 1.0, 50), generator.normal(0.2, 1.0, 50)])
+    found = simplex_weights(logs)
+    tried = np.linspace(0.001, 0.999, 999)
+    total = [np.sum(np.logaddexp(np.log(w) + logs[0], np.log(1.0 - w) + logs[1])) for w in tried]
+    total += PSEUDO_VALUES * (np.log(tried) + np.log(1.0 - tried))
+    assert found[0] == pytest.approx(tried[int(np.argmax(total))], abs=0.01)
+
+
+def test_blocks_hold_each_row_once() -> None:
+    x = np.random.default_rng(2).uniform(size=(23, 2))
+    assert sorted(np.concatenate(blocks_of(x)).tolist()) == list(range(23))
+
+
+def unlike(seed: int, law: bool, count: int = 40) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Slow outputs and one that varies ten times as fast; under the law the last is what is left of ten."""
+
+    def truth(x: np.ndarray) -> np.ndarray:
+        slow = np.stack([np.sin(2.0 * x + seed), np.cos(1.5 * x), np.exp(-x)], axis=1)
+        fast = 0.5 * np.sin(17.0 * x + seed)
+        return np.column_stack([slow[:, :2], fast, 10.0 - slow[:, :2].sum(axis=1) - fast if law else slow[:, 2]])
+
+    x, test = np.linspace(0.0, 3.0, count), np.linspace(0.04, 2.96, 61)
+    noise = 0.2 * np.random.default_rng(seed).standard_normal((count, 4))
+    return x, truth(x) + noise, test, truth(test)
+
+
+def fitted(law: str | None, seed: int = 0) -> tuple[sumgp.ConstrainedGP, np.ndarray, np.ndarray]:
+    x, y, test, truth = unlike(seed, law is not None)
+    gp = sumgp.ConstrainedGP(law, outputs=["a", "b", "c", "d"], inputs=["t"])
+    return gp.fit(x, y), test, truth
+
+
+def test_a_slow_output_is_not_made_to_vary_as_fast_as_another() -> None:
+    gp, test, truth = fitted(None, seed=2)
+    assert gp.fit_report_["kinds"]["own"] > 0.5
+    whole = gp.fitted_
+    shared = [k for k, c in enumerate(whole.components) if isinstance(c, Component)]
+    weights = whole.weights[shared] / whole.weights[shared].sum()
+    error = np.sqrt(np.mean((gp.predict(test) - truth) ** 2))
+    gp.fitted_ = replace(whole, components=tuple(whole.components[k] for k in shared), weights=weights)
+    assert error < 0.9 * np.sqrt(np.mean((gp.predict(test) - truth) ** 2))
+
+
+def test_predictions_of_both_kinds_obey_the_law() -> None:
+    gp, test, truth = fitted("a + b + c + d = 10")
+    posterior = gp.posterior(test)
+    assert any(isinstance(c, OwnComponent) for c in gp.fitted_.components)
+    assert any(isinstance(c, Component) for c in gp.fitted_.components)
+    assert np.max(np.abs(posterior.residual())) < 1e-9
+    assert np.max(np.abs(posterior.sample(7).sum(axis=2) - 10.0)) < 1e-8
+    lower, upper = posterior.interval(0.95)
+    assert np.mean((lower <= truth) & (truth <= upper)) > 0.85
+    alone = gp.posterior(test[7:8])
+    assert alone.mean == pytest.approx(posterior.mean[7:8], abs=1e-9)
+    assert alone.std == pytest.approx(posterior.std[7:8], rel=1e-7)
+
+
+def test_a_model_with_outputs_of_their_own_is_stored(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    gp, test, _ = fitted("a + b + c + d = 10")
+    gp.save(tmp_path / "model.sumgp")
+    again = sumgp.load(tmp_path / "model.sumgp").posterior(test)
+    assert again.mean == pytest.approx(gp.predict(test), abs=1e-9)
+    assert again.std == pytest.approx(gp.posterior(test).std, rel=1e-9)
+
+
+def test_joint_draws_have_the_means_and_the_spread_of_single_points() -> None:
+    gp, test, _ = fitted(None)
+    own = next(c for c in gp.fitted_.components if isinstance(c, OwnComponent))
+    x = gp.scaling_.inputs(test[::10, None])
+    mean, covariance = own.marginals(x, test[::10, None])
+    draws = own.sample(x, test[::10, None], 4000, np.random.default_rng(3))
+    sd = np.sqrt(np.einsum("ntt->nt", covariance))
+    assert np.max(np.abs(draws.mean(axis=0) - mean) / sd) < 5.0 / np.sqrt(4000)
+    assert draws.std(axis=0) == pytest.approx(sd, rel=0.1)
+    wide = replace(own, widening=2.0 * own.widening).marginals(x, test[::10, None])[1]
+    assert wide == pytest.approx(4.0 * covariance)
+
+
+def test_left_out_values_of_a_component_hold_each_measured_entry() -> None:
+    x, y, posterior = one_output()
+    component = independent_outputs((posterior, posterior), 1.0)
+    table = np.stack([y, y], axis=1)
+    values = own_left_out(component, table, blocks_of(x))
+    assert np.all(np.isfinite(values.log_density))
+    assert values.residual[:, 0] == pytest.approx(values.residual[:, 1])
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_derivatives_of_an_output_of_its_own_by_differences(order: int) -> None:
+    output = one_output()[2]
+    at, step = np.array([[0.31], [0.77]]), 1e-3
+    slope = output.differentiated((order,))
+    assert slope is not None
+    around = np.concatenate([at + k * step for k in (-1, 0, 1)])
+    weights = {1: np.array([-0.5, 0.0, 0.5]) / step, 2: np.array([1.0, -2.0, 1.0]) / step**2}[order]
+    stencil = np.kron(weights, np.eye(2))
+    mean, variance = slope.moments(at)
+    np.testing.assert_allclose(mean, stencil @ output.moments(around)[0], rtol=1e-3, atol=1e-3 * np.abs(mean).max())
+    covariance = stencil @ output.covariance(around) @ stencil.T
+    np.testing.assert_allclose(slope.covariance(at), covariance, rtol=2e-2, atol=2e-2 * np.abs(covariance).max())
+    np.testing.assert_allclose(variance, np.diagonal(slope.covariance(at)), rtol=1e-8)
+
+
+def test_rough_kernels_have_no_derivative() -> None:
+    x, y, _ = one_output()
+    rough = output_posterior(x, y, [GridPoint(Matern(0.3, nu=0.5), 1.0, 1.0, 0.1)])
+    assert rough.differentiated((1,)) is None

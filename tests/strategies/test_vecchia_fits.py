@@ -1,0 +1,294 @@
+"""solver=Vecchia(): laws, gaps, noise, files, refusals, and when it is chosen."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Matern
+
+import sumgp
+from sumgp import ConstrainedGP, Dense, LinearConstraint, SumGPWarning, Transformed, Unconstrained, Vecchia
+from sumgp.errors import ConstraintError, DataError
+from sumgp.solvers import Automatic
+from sumgp.solvers.vecchia import map_bytes, search
+from sumgp.strategies import Asked, choose_map_solver, vecchia_fits
+
+SHARES = "a + b + c = 1"
+NAMES = ["a", "b", "c"]
+AT = np.random.default_rng(9).uniform(size=(40, 2))
+
+
+def field(x: np.ndarray, seed: int) -> np.ndarray:
+    """A sum of waves of a length of about a third."""
+    rng = np.random.default_rng(seed)
+    waves, phases = rng.standard_normal((2, 40)) / 0.3, rng.uniform(0, 2 * np.pi, 40)
+    return np.cos(x @ waves + phases) @ rng.standard_normal(40) / np.sqrt(20)
+
+
+def shares(x: np.ndarray) -> np.ndarray:
+    a, b = field(x, 0), field(x, 1)
+    return np.column_stack([a, 0.5 * a + b, 1.0 - 1.5 * a - b])
+
+
+def sphere(x: np.ndarray) -> np.ndarray:
+    a, b = field(x, 0), field(x, 1)
+    return np.column_stack([np.cos(a) * np.cos(b), np.cos(a) * np.sin(b), np.sin(a)])
+
+
+def data(truth: Any, N: int = 250, sd: float = 0.1, seed: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=(N, 2))
+    f = truth(x)
+    return x, f + sd * rng.standard_normal(f.shape)
+
+
+@cache
+def fitted_shares() -> ConstrainedGP:
+    return ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(*data(shares))
+
+
+def rmse(gp: ConstrainedGP, truth: Any) -> float:
+    return float(np.sqrt(np.mean((gp.predict(AT) - truth(AT)) ** 2)))
+
+
+def test_linear_law_holds_in_means_and_samples_and_the_report_says_how() -> None:
+    gp = fitted_shares()
+    posterior = gp.posterior(AT)
+    assert np.max(np.abs(posterior.residual())) < 1e-12
+    np.testing.assert_allclose(posterior.sample(20).sum(axis=2), 1.0, atol=1e-12)
+    lower, upper = posterior.interval()
+    assert np.mean((lower <= shares(AT)) & (shares(AT) <= upper)) > 0.85
+    assert gp.fit_report_.status == "converged"
+    assert gp.fit_report_["solver"].startswith("Vecchia")
+    assert "solver: Vecchia" in str(gp.fit_report_)
+
+
+def test_noise_covariance_between_outputs_is_found() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(1000, 2))
+    R = 0.04 * np.array([[1.0, 0.8, 0.0], [0.8, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    y = shares(x) + rng.standard_normal((1000, 3)) @ np.linalg.cholesky(R).T
+    gp = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia(), kernel=Matern([1.0, 1.0], nu=2.5)).fit(x, y)
+    found = np.asarray(gp.fit_report_["noise_covariance"]) * np.outer(gp.scaling_.y_scale, gp.scaling_.y_scale)
+    np.testing.assert_allclose(found, R, atol=0.008)
+
+
+def test_samples_have_the_moments_that_are_told() -> None:
+    posterior = fitted_shares().posterior(AT[:6])
+    draws = posterior.sample(4000, random_state=1)
+    np.testing.assert_allclose(draws.mean(axis=0), posterior.mean, atol=5 * posterior.std.max() / np.sqrt(4000))
+    np.testing.assert_allclose(draws.std(axis=0), posterior.std, rtol=0.08)
+    joint = np.cov(draws.reshape(4000, -1).T)
+    np.testing.assert_allclose(posterior.covariance(), joint, atol=0.1 * posterior.std.max() ** 2)
+
+
+def test_like_dense_with_linear_law() -> None:
+    """Same kernel, known noise: the task covariance is all that differs, and both learn it from the same rows."""
+    x, y = data(shares, 100)
+    kernel = RBF([1.0, 1.0])
+    settings: dict[str, Any] = {"outputs": NAMES, "kernel": kernel, "noise": 0.1, "uncertainty": "plug-in"}
+    ours = ConstrainedGP(SHARES, solver=Vecchia(), **settings).fit(x, y).posterior(AT)
+    dense = ConstrainedGP(SHARES, solver=Dense(), **settings).fit(x, y).posterior(AT)
+    assert np.sqrt(np.mean(((ours.mean - dense.mean) / dense.std) ** 2)) < 0.1
+    np.testing.assert_allclose(ours.std, dense.std, rtol=0.1)
+
+
+def test_nonlinear_law_point_by_point() -> None:
+    x, y = data(sphere, 250, 0.2)
+    gp = ConstrainedGP("a**2 + b**2 + c**2 = 1", outputs=NAMES, solver=Vecchia()).fit(x, y)
+    plain = ConstrainedGP(None, outputs=NAMES, solver=Vecchia()).fit(x, y)
+    posterior = gp.posterior(AT)
+    assert np.max(np.abs(posterior.residual())) < 1e-9
+    np.testing.assert_allclose(np.sum(posterior.sample(5) ** 2, axis=2), 1.0, atol=1e-9)
+    assert rmse(gp, sphere) < rmse(plain, sphere)
+    assert gp.fit_report_["law"] == "point by point"
+
+
+def test_varying_coefficients_point_by_point() -> None:
+    law = LinearConstraint(lambda x: np.stack([np.ones(len(x)), 1.0 + x[:, 0]], axis=1)[:, None, :], 1.0)
+    x, _ = data(shares)
+    a = field(x, 0)
+    y = np.column_stack([a, (1.0 - a) / (1.0 + x[:, 0])]) + 0.1 * np.random.default_rng(0).standard_normal((len(x), 2))
+    posterior = ConstrainedGP(law, solver=Vecchia()).fit(x, y).posterior(AT)
+    assert np.max(np.abs(posterior.residual())) < 1e-10
+
+
+def test_totals_that_vary_with_the_inputs() -> None:
+    law = LinearConstraint([[1.0, 1.0]], lambda x: 3.0 * x[:, :1])
+    x, _ = data(shares)
+    a = field(x, 0)
+    y = np.column_stack([a, 3.0 * x[:, 0] - a]) + 0.1 * np.random.default_rng(0).standard_normal((len(x), 2))
+    gp = ConstrainedGP(law, solver=Vecchia()).fit(x, y)
+    assert np.max(np.abs(gp.posterior(AT).residual())) < 1e-12
+    truth = np.column_stack([field(AT, 0), 3.0 * AT[:, 0] - field(AT, 0)])
+    assert float(np.sqrt(np.mean((gp.predict(AT) - truth) ** 2))) < 0.1
+
+
+def test_gaps_are_used_where_only_some_outputs_are_measured() -> None:
+    """Two thirds of the rows hold one output only: predictions from all entries are better than from complete rows."""
+    x, y = data(shares, 300, 0.3)
+    rng = np.random.default_rng(0)
+    gappy = y.copy()
+    single = rng.permutation(300)[:200]
+    gappy[single] = np.nan
+    gappy[single, single % 3] = y[single, single % 3]
+    gp = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(x, gappy)
+    complete = ~np.isnan(gappy).any(axis=1)
+    less = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(x[complete], gappy[complete])
+    assert np.max(np.abs(gp.posterior(AT).residual())) < 1e-12
+    assert rmse(gp, shares) < 0.9 * rmse(less, shares)
+    assert np.all(gp.posterior(AT).std.mean(axis=0) < less.posterior(AT).std.mean(axis=0))
+    assert gp.fit_report_["complete_rows"] == 100
+
+
+def test_known_noise_of_each_row_is_believed() -> None:
+    x, f = data(shares, 300, 0.0)
+    rng = np.random.default_rng(1)
+    sd = np.where(rng.uniform(size=(300, 1)) < 0.5, 0.02, 1.0) * [1.0, 1.3, 0.8] * rng.uniform(0.9, 1.1, (300, 3))
+    y = f + sd * rng.standard_normal(f.shape)
+    told = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia(), noise=sd).fit(x, y)
+    untold = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(x, y)
+    assert rmse(told, shares) < 0.6 * rmse(untold, shares)
+
+
+def test_known_noise_that_is_not_alike_for_all_outputs_is_refused() -> None:
+    x, y = data(shares, 100)
+    sd = np.where(np.random.default_rng(1).uniform(size=y.shape) < 0.5, 0.02, 1.0)
+    with pytest.raises(DataError, match="sample_weight="):
+        ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia(), noise=sd).fit(x, y)
+
+
+def test_weights_of_rows() -> None:
+    x, y = data(lambda x: field(x, 0)[:, None], 400, 0.1)
+    bad = np.arange(400) % 2 == 0
+    y[bad] += 2.0 * np.random.default_rng(0).standard_normal((200, 1))
+    gp = ConstrainedGP(solver=Vecchia()).fit(x, y, sample_weight=np.where(bad, 0.0025, 1.0))
+    clean = ConstrainedGP(solver=Vecchia()).fit(x[~bad], y[~bad])
+    truth = field(AT, 0)
+    error = [float(np.sqrt(np.mean((m.predict(AT) - truth) ** 2))) for m in (gp, clean)]
+    assert error[0] < 1.2 * error[1]
+
+
+def test_exact_data_with_near_duplicates() -> None:
+    """No noise, pairs of rows 1e-9 apart, outputs that depend on each other exactly without a law that says so."""
+    x = np.random.default_rng(0).uniform(size=(200, 2))
+    x = np.concatenate([x, x + 1e-9])
+    f = shares(x)
+    gp = ConstrainedGP(None, outputs=NAMES, solver=Vecchia()).fit(x, f)
+    assert rmse(gp, shares) < 0.05
+    posterior = gp.posterior(AT)
+    assert np.all(np.isfinite(posterior.std))
+    assert np.all(posterior.std > 0)
+    np.testing.assert_allclose(gp.predict(x[:20]), f[:20], atol=5e-3)
+
+
+def test_saved_and_loaded_it_predicts_the_same(tmp_path: Path) -> None:
+    gp = fitted_shares()
+    gp.save(tmp_path / "map.sumgp")
+    again = sumgp.load(tmp_path / "map.sumgp")
+    np.testing.assert_array_equal(again.predict(AT), gp.predict(AT))
+    np.testing.assert_array_equal(again.posterior(AT).std, gp.posterior(AT).std)
+    assert again.solver == Vecchia()
+
+
+def test_order_of_rows_and_outputs_makes_no_difference_that_matters() -> None:
+    x, y = data(shares)
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(len(x))
+    gp = fitted_shares()
+    shuffled = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(x[rows], y[rows])
+    np.testing.assert_array_equal(shuffled.predict(AT), gp.predict(AT))
+    turned = ConstrainedGP(SHARES, outputs=NAMES[::-1], solver=Vecchia()).fit(x, y[:, ::-1])
+    assert np.max(np.abs(turned.predict(AT)[:, ::-1] - gp.predict(AT)) / gp.posterior(AT).std) < 0.1
+
+
+def test_outputs_in_other_units() -> None:
+    x, y = data(shares)
+    scaled = ConstrainedGP("a/1000 + b + c = 1", outputs=NAMES, solver=Vecchia()).fit(x, y * [1000.0, 1.0, 1.0])
+    np.testing.assert_allclose(scaled.predict(AT) / [1000.0, 1.0, 1.0], fitted_shares().predict(AT), atol=1e-3)
+
+
+REFUSED = {
+    "unknown constant": ({"constraint": "a + b + c = E", "constants": {"E": "unknown"}}, "solver=Dense"),
+    "soft law": ({"constraint": LinearConstraint([[1.0, 1.0, 1.0]], 1.0, noise=0.1)}, "solver=Dense"),
+    "several terms": ({"kernel": [RBF(1.0), Matern(1.0)]}, "Dense"),
+    "other kernel": ({"kernel": ExpSineSquared()}, "Dense"),
+    "transformed": ({"constraint": "a**2 + b**2 + c**2 = 1", "strategy": Transformed()}, "Linearized"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_it_cannot_do_is_refused_with_the_alternative(name: str) -> None:
+    settings, alternative = REFUSED[name]
+    x, y = data(shares, 60)
+    with pytest.raises((DataError, ConstraintError), match=alternative):
+        ConstrainedGP(**{"constraint": SHARES, "outputs": NAMES, "solver": Vecchia(), **settings}).fit(x, y)
+
+
+def test_outputs_never_measured_together_are_refused() -> None:
+    x, y = data(shares, 200)
+    y[:, 2] = np.nan
+    with pytest.raises(DataError, match="leave it out and compute it from the law"):
+        ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(x, y)
+    y[:, 2] = shares(x)[:, 2]
+    y[np.arange(200), np.arange(200) % 3] = np.nan
+    with pytest.raises(DataError, match="complete rows"):
+        ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(x, y)
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(DataError, match="neighbours"):
+        Vecchia(neighbours=0)
+    with pytest.raises(DataError, match="nodes"):
+        Vecchia(nodes=1.5)  # type: ignore[arg-type]
+
+
+def test_chosen_for_large_maps_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = data(shares, 400)
+    monkeypatch.setattr(vecchia_fits, "LARGE_MAP", 1000)
+    gp = ConstrainedGP(SHARES, outputs=NAMES).fit(x, y)
+    assert gp.fit_report_["solver"].startswith("Vecchia")
+    facts = ConstrainedGP(SHARES, outputs=NAMES, kernel=RBF(1.0), solver=Dense())._problem(x, y, print)[0]
+    laws = {"soft": LinearConstraint([[1.0, 1.0, 1.0]], 1.0, noise=0.1).bind(tuple(NAMES), ("x1", "x2")), "hard": facts.law}
+    data_ = facts.data
+    assert choose_map_solver(Asked(Automatic()), data_, laws["hard"]) == Vecchia()
+    assert choose_map_solver(Asked(Automatic(), RBF(1.0), Unconstrained()), data_, None) == Vecchia()
+    assert choose_map_solver(Asked(Automatic()), data_, laws["soft"]) == Automatic()
+    assert choose_map_solver(Asked(Automatic(), [RBF(1.0), RBF(2.0)]), data_, None) == Automatic()
+    assert choose_map_solver(Asked(Automatic(), strategy=Transformed()), data_, None) == Automatic()
+    assert choose_map_solver(Asked(Automatic(), noise=np.ones((400, 3))), data_, None) == Automatic()
+    assert choose_map_solver(Asked(Automatic(), rank=1), data_, None) == Automatic()
+    assert choose_map_solver(Asked(Dense()), data_, None) == Dense()
+    monkeypatch.setattr(vecchia_fits, "LARGE_MAP", 1200)
+    assert choose_map_solver(Asked(Automatic()), data_, laws["hard"]) == Automatic()
+
+
+def test_one_input_without_a_state_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    t = np.linspace(0.0, 20.0, 500)
+    y = np.sin(t) + 0.1 * np.random.default_rng(0).standard_normal(500)
+    monkeypatch.setattr(vecchia_fits, "LARGE_MAP", 400)
+    gp = ConstrainedGP(kernel=RBF(1.0)).fit(t, y)
+    assert gp.fit_report_["solver"].startswith("Vecchia")
+    assert np.sqrt(np.mean((gp.predict(t) - np.sin(t)) ** 2)) < 0.03
+
+
+def test_settings_without_effect_are_named() -> None:
+    x, y = data(lambda x: field(x, 0)[:, None], 100)
+    with pytest.warns(SumGPWarning, match=r"Vecchia\(\) has no use for restarts=7"):
+        ConstrainedGP(solver="vecchia", restarts=7).fit(x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ConstrainedGP(solver="vecchia").fit(x, y)
+
+
+def test_memory_is_known_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert map_bytes(100_000, 2, 3, False) < 0.3e9
+    assert map_bytes(200_000, 2, 3, True) > map_bytes(100_000, 2, 3, True) > map_bytes(100_000, 2, 3, False)
+    monkeypatch.setattr(search, "available_bytes", lambda: 1e6)
+    with pytest.raises(DataError, match="parts of the region"):
+        ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(*data(shares, 60))
