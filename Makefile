@@ -52,7 +52,7 @@ test: $(READY)
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/python tools/check_imports.py
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q --cov --cov-report=term:skip-covered
 	$(BIN)/python -m pytest -q -n 0 --doctest-modules src
 	$(BIN)/python -m mkdocs build --strict --quiet
 

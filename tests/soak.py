@@ -28,7 +28,8 @@ SLOWEST = 5
 INTRODUCTION = (
     "`make soak` draws random problems: laws of every kind with 1 to 8 outputs, 1 to 60 rows (most are small) and 1 to 3",
     "inputs; outputs in units from 1e-12 to 1e12, inputs shifted by up to 1e9, repeated inputs, up to 95 % of the entries",
-    "missing; a quarter with hyperparameters averaged over. Each problem is fitted, predicted and sampled. Allowed are",
+    "missing; a quarter with hyperparameters averaged over, a third with bounds on some outputs. Each problem is fitted,",
+    "predicted and sampled. Allowed are",
     "finite numbers on the law, and refusals with a remedy; where a law was not met, the fit's status must say so.",
 )
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sumgp.estimator import ConstrainedGP
     from sumgp.files import load
     from sumgp.laws import (
+        Bounds,
         Constraint,
         FunctionConstraint,
         LinearConstraint,
@@ -34,6 +35,7 @@ __version__ = VERSION
 # take seconds to load, and programs that only show a help page do not need them.
 _HOMES = {
     "laws": (
+        "Bounds",
         "Constraint",
         "FunctionConstraint",
         "LinearConstraint",
@@ -72,6 +74,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Bounds",
     "Collocated",
     "Conditioned",
     "ConstrainedGP",

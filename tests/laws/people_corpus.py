@@ -116,8 +116,8 @@ HINTED = [
     Hinted("average(a, b) = 1", "a b", "write mean(a, b)", "mean(a, b) = 1"),
     Hinted("sind(a) = b", "a b", "write sin(pi/180*a)", "sin(pi/180*a) = b"),
     # bounds and soft laws
-    Hinted("a >= 0", "a b", "states a bound", ""),
-    Hinted("a + b ≤ 1", "a b", "do not turn it into =", ""),
+    Hinted("a => b", "a b", "write >= for a bound", ""),
+    Hinted("a != b", "a b", "only equalities and bounds", ""),
     Hinted("a + b = 1 +- 0.1", "a b", "up to an error", "a + b = 1"),
     Hinted("a + b ≈ 1", "a b", "write = for an exact law", "a + b = 1"),
     # derivatives

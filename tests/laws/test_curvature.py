@@ -70,7 +70,7 @@ def test_intervals_at_a_turning_point_stay_within_what_the_law_allows() -> None:
     turning = int(np.argmax(posterior.mean[:100, 0]))
     _, covariance = posterior.fitted.components[0].marginals(posterior.scaling.inputs(posterior.x), posterior.x)
     in_tangent = np.sqrt(covariance[turning, 0, 0]) * posterior.scaling.y_scale[0]
-    assert posterior._marginals.bent[turning]
+    assert posterior._marginals.drawn[turning]
     assert upper[turning, 0] <= 1.0 + 1e-9
     assert upper[turning, 0] - lower[turning, 0] > 1.5 * in_tangent
     assert posterior.std[turning, 0] > in_tangent

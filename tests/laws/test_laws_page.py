@@ -32,7 +32,15 @@ def test_example_is_read(law: str) -> None:
     assert FormulaConstraint(law).laws
 
 
-@pytest.mark.parametrize("text", ["a >= 0", "a + b = 1 +- 0.1", "z' = v", "a:b = 2:1", "2a = 1", "sin a = 1", "a = 0,5"])
+def test_bounds_of_the_page_are_read() -> None:
+    table = PAGE.split("## Bounds")[1].split("## What is not")[0]
+    bounds = [text for cell in re.findall(r"^\| (`.+`) \|", table, re.M) for text in re.findall(r"`([^`]+)`", cell)]
+    assert len(bounds) >= 6
+    for text in bounds:
+        assert FormulaConstraint(text, {"capacity": 2.0}).bounds(("a", "b", "p"))
+
+
+@pytest.mark.parametrize("text", ["a => 0", "a + b = 1 +- 0.1", "z' = v", "a:b = 2:1", "2a = 1", "sin a = 1", "a = 0,5"])
 def test_what_the_page_calls_unsupported_is_refused(text: str) -> None:
     with pytest.raises(ConstraintError):
         FormulaConstraint(text)

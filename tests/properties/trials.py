@@ -16,11 +16,12 @@ from properties.outcomes import never_measured, violation
 from properties.problems import BUILDERS, Problem, Shape, build
 from scipy.linalg import _flapack
 
-from sumgp import Conditioned, ConstrainedGP, Linearized, Projected, SumGPError, Transformed, Unconstrained
+from sumgp import Bounds, Conditioned, ConstrainedGP, Linearized, Projected, SumGPError, Transformed, Unconstrained
 from sumgp.strategies import Strategy
 
 LIMIT = 30.0  # seconds of wall time
 TOLERANCE = 1e-8  # of the largest term of a law
+BOUNDED = 0.35  # share of the problems with bounds on some outputs
 INTEGRATED = 0.25  # share of the problems whose hyperparameters are averaged over
 FITTED, SAID = "fitted", "law not met, and said so"
 REFUSALS = ("refused: DataError", "refused: ConstraintError", "refused: NumericalError")
@@ -94,6 +95,24 @@ def pose(seed: int) -> tuple[Problem, Strategy | None, str]:
     return problem, strategy, "integrated" if integrated else "plug-in"
 
 
+def random_bounds(seed: int, problem: Problem, strategy: Strategy | None) -> Bounds | None:
+    """Bounds on some outputs for one problem in three, through the measured values or around them; None for the others."""
+    generator = np.random.default_rng([seed, 4713])
+    if generator.uniform() > BOUNDED or isinstance(strategy, Transformed):
+        return None
+    names = [f"y{t + 1}" for t in range(problem.Y.shape[1])]
+    known = [values[~np.isnan(values)] for values in problem.Y.T]
+    levels = np.sort(generator.uniform(-0.3, 1.3, (len(names), 2)), axis=1)
+    ends = [
+        (float(v.min() + low * np.ptp(v)), float(v.min() + high * np.ptp(v))) if len(v) else (-np.inf, np.inf)
+        for v, (low, high) in zip(known, levels, strict=True)
+    ]
+    sides = generator.uniform(size=(len(names), 2)) < 0.5
+    lower = {name: end[0] for name, end, side in zip(names, ends, sides, strict=True) if side[0]}
+    upper = {name: end[1] for name, end, side in zip(names, ends, sides, strict=True) if side[1]}
+    return Bounds(lower, upper) if lower or upper else None
+
+
 def run(seed: int, limit: float = LIMIT) -> Trial:
     """Fit, predict and sample the problem of a seed; errors other than our own count as crashes."""
     problem, strategy, uncertainty = pose(seed)
@@ -102,7 +121,8 @@ def run(seed: int, limit: float = LIMIT) -> Trial:
     try:
         with time_limit(limit), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            outcome, message, worst = attempt(problem, strategy, uncertainty)
+            bounds = random_bounds(seed, problem, strategy)
+            outcome, message, worst = attempt(problem, strategy, uncertainty, bounds)
     except OutOfTimeError:
         outcome, message, worst = f"over {limit:.0f} s", "", 0.0
     except CRASHES as error:
@@ -123,17 +143,26 @@ def named(strategy: Strategy) -> str:
     return name + (", joint" if isinstance(strategy, Conditioned) else ", no taper")
 
 
-def attempt(problem: Problem, strategy: Strategy | None, uncertainty: str) -> tuple[str, str, float]:
+def attempt(
+    problem: Problem, strategy: Strategy | None, uncertainty: str, bounds: Bounds | None = None
+) -> tuple[str, str, float]:
     """Outcome, words of a refusal, and the largest violation of the law by means and samples."""
+    law = problem.constraint
+    constraint = [part for part in (law, bounds) if part is not None] if bounds is not None else law
     try:
-        gp = ConstrainedGP(problem.constraint, strategy=strategy, uncertainty=uncertainty, restarts=0)
+        gp = ConstrainedGP(constraint, strategy=strategy, uncertainty=uncertainty, restarts=0)
         posterior = gp.fit(problem.X, problem.Y).posterior(problem.X_new)
         mean, std, draws = posterior.mean, posterior.std, posterior.sample(2)
+        ends = posterior.interval(0.95)
     except SumGPError as error:
         words = str(error)
         return (f"refused: {type(error).__name__}" if ";" in words else "refused without a remedy"), words[:300], 0.0
-    if not all(np.all(np.isfinite(values)) for values in (mean, std, draws)):
+    if not all(np.all(np.isfinite(values)) for values in (mean, std, draws, *ends)):
         return "not finite", "", 0.0
+    if gp.bounding_ is not None and gp.fit_report_.status == "converged":
+        limits = gp.bounding_.bounds.limits(problem.X_new)
+        if any(np.any((values < limits.lower) | (values > limits.upper)) for values in (mean, *ends, *draws)):
+            return "outside its bounds", "", 0.0
     if isinstance(strategy, Unconstrained):
         return FITTED, "", 0.0
     worst = max(violation(gp, values, problem.X_new) for values in (mean, *draws))

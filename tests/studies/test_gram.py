@@ -8,7 +8,7 @@ import pytest
 from sumgp.errors import ConstraintError
 from sumgp_studies.experiments.problem import Cell
 from sumgp_studies.experiments.triangle import Triangle
-from sumgp_studies.gram import completed_anchors, fit_gram, fit_products
+from sumgp_studies.gram import GramChoices, completed_anchors, fit_gram, fit_products
 from sumgp_studies.gram_matrix import Gram
 
 
@@ -75,7 +75,7 @@ def test_a_rigid_rod_in_space_with_missing_coordinates() -> None:
     Y = truth + 0.005 * np.random.default_rng(1).standard_normal(truth.shape)
     Y[4, 1] = np.nan
     gram = Gram(2, [(0, 1, np.sqrt(1.25))], 2.0 * np.eye(3))
-    mean = fit_products(gram, t[:, None], Y, True, "plug-in", 0, project=True).posterior(t[:, None]).mean
+    mean = fit_products(gram, t[:, None], Y, GramChoices(True, "plug-in", 0, project=True)).posterior(t[:, None]).mean
     assert np.max(np.abs(gram.residual(mean))) < 1e-9
     assert np.sqrt(np.mean((mean - truth) ** 2)) < 0.02
 

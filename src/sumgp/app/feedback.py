@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from sumgp.app.choice import Choice, Constant
 from sumgp.errors import ConstraintError
-from sumgp.laws import FormulaConstraint, explain_law
-from sumgp.laws.formula import BUILT_IN, Name, calls, mentioned, near_name, parse_equation, split_laws
+from sumgp.laws import FormulaConstraint, bind_constraint
+from sumgp.laws.formula import ALL, BUILT_IN, Name, calls, mentioned, near_name, parse_bounds, parse_equation, split_laws
 
 EMPTY, UNDERSTOOD, INCOMPLETE, MISTAKE = "empty", "understood", "incomplete", "mistake"
 PLACEHOLDER = 1.0  # stands for a constant without a value, to look for other mistakes already
@@ -56,8 +56,8 @@ def law_feedback(choice: Choice, columns: Sequence[str]) -> Feedback:
     constants = tuple(given.get(name, _first_guess(name, choice, columns)) for name in names)
     values = {c.name: PLACEHOLDER if c.value is None else c.value for c in constants}
     try:
-        law = FormulaConstraint(choice.law, values).bind(choice.outputs, choice.inputs)
-        explained = tuple(explain_law(law).splitlines())
+        both = bind_constraint(FormulaConstraint(choice.law, values), choice.outputs, choice.inputs, ())
+        explained = tuple(both.explain().splitlines())
     except ConstraintError as error:
         return _mistake(error, choice.law, constants)
     missing = [c.name for c in constants if c.value is None]
@@ -73,8 +73,8 @@ def constant_names(law: str, outputs: Sequence[str], inputs: Sequence[str]) -> l
     """Names in a law that are neither columns in use, nor built in, nor families and points of such columns."""
     found: list[str] = []
     for text in split_laws(law):
-        equation = parse_equation(text)
-        for side in (equation.left, equation.right):
+        equations = parse_bounds(text) or (parse_equation(text),)
+        for side in (side for equation in equations for side in (equation.left, equation.right)):
             grouped = {
                 argument.name
                 for function in ("sum", "norm", "mean")
@@ -83,7 +83,7 @@ def constant_names(law: str, outputs: Sequence[str], inputs: Sequence[str]) -> l
                 if isinstance(argument, Name) and any(o.startswith(argument.name) for o in outputs)
             }
             found += [name for name in mentioned(side) if name not in grouped]
-    return [name for name in dict.fromkeys(found) if name not in (*outputs, *inputs, *BUILT_IN)]
+    return [name for name in dict.fromkeys(found) if name not in (*outputs, *inputs, *BUILT_IN, ALL)]
 
 
 def _first_guess(name: str, choice: Choice, columns: Sequence[str]) -> Constant:

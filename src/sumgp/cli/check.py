@@ -13,7 +13,16 @@ from rich.console import Console
 from sumgp.cli import arguments
 from sumgp.cli.tables import Reading, number_columns, read_table
 from sumgp.estimator import default_strategy
-from sumgp.laws import FormulaConstraint, Law, explain_law, where_held
+from sumgp.laws import (
+    BoundConstraint,
+    FormulaConstraint,
+    Inequalities,
+    Law,
+    SumLaw,
+    bind_constraint,
+    check_bounds,
+    where_held,
+)
 
 
 def check(
@@ -35,23 +44,37 @@ def check(
     reading = Reading(separator, decimal)
     if data is not None:
         formula.check_columns(y_names, x_names, [str(name) for name in read_table(data, reading).columns])
-    law = formula.bind(y_names, x_names)
+    both = bind_constraint(formula, y_names, x_names, arguments.extra_columns(constants))
+    law = both.law if both.law is not None else formula.bind(y_names, x_names)
+    if both.bounds is not None:
+        _check_constant_bounds(both.bounds, both.law)
     misses = None if data is None else _misses(law, data, x_names, reading)
     if as_json:
-        typer.echo(json.dumps(_as_numbers(law, misses), indent=2))
+        typer.echo(json.dumps(_as_numbers(law, misses, both), indent=2))
         return
     console = Console()
-    console.print(explain_law(law), markup=False, highlight=False)
+    console.print(both.explain(), markup=False, highlight=False)
     for label, (count, mean, size) in zip(law.labels, misses or [], strict=False):
         told = f"{count} complete rows miss it by {mean:.3g} on average, {size:.3g} in size" if count else "no complete rows"
         console.print(f"data against {label!r}: {told}", markup=False, highlight=False)
 
 
-def _as_numbers(law: Law, misses: list[tuple[int, float, float]] | None) -> dict[str, Any]:
+def _check_constant_bounds(bounds: Inequalities, law: Law | None) -> None:
+    """Refuse bounds that contradict each other or the law, where no data are needed to tell."""
+    constant = [isinstance(row.total, np.ndarray) and isinstance(row.coefficients, np.ndarray) for row in bounds.laws]
+    rows = tuple(row for row, told in zip(bounds.laws, constant, strict=True) if told)
+    fixed = isinstance(law, SumLaw) and law.has_constant_coefficients and isinstance(law.total, np.ndarray)
+    if rows:
+        width = sum(1 for _ in bounds.laws[0].extra_columns)
+        check_bounds(Inequalities(rows), law if fixed else None, np.zeros((1, width)))
+
+
+def _as_numbers(law: Law, misses: list[tuple[int, float, float]] | None, both: BoundConstraint) -> dict[str, Any]:
     result: dict[str, Any] = {
         "laws": list(law.labels),
         "kind": law.explain().splitlines()[0].removeprefix("kind: "),
-        "strategy": type(default_strategy(law)).__name__,
+        "strategy": type(default_strategy(both.law)).__name__,
+        "bounds": [] if both.bounds is None else list(dict.fromkeys(both.bounds.labels)),
         "unknown_constants": list(law.unknowns),
         "data_columns": list(law.extra_columns),
         "outputs_outside": list(law.outputs_outside()),
@@ -71,7 +94,7 @@ def _misses(law: Law, path: Path, inputs: list[str], reading: Reading) -> list[t
     Unknown constants take the value that a row suggests for them, so a law with one is not judged, nor one
     with derivatives, which are not measured.
     """
-    if law.unknowns or law.derivatives:
+    if law.unknowns or law.derivatives or not law.n_rows:
         return [(0, np.nan, np.nan)] * law.n_rows
     x_names = [*inputs, *law.extra_columns]
     frame = number_columns(read_table(path, reading), [*x_names, *law.outputs], str(path), reading.decimal)

@@ -50,7 +50,7 @@ from sumgp.estimator.soundness import checked_status, looked_at, warn_if_contrad
 from sumgp.laws import Law, check_law, complete_scaling
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
-from sumgp.prediction import Posterior
+from sumgp.prediction import Bounding, Posterior
 from sumgp.priors import map_candidates, read_noise, read_weights, rougher_candidates
 from sumgp.strategies import Asked, FitProblem, Fitted, Strategy, Unconstrained, choose_map_solver, typical_range
 
@@ -147,10 +147,16 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         check_derivatives(strategy, imposed)
         if imposed is not None:
             check_law(imposed, problem.data, problem.scaling)
+        bounding = Bounding.of(problem.bounds, None if isinstance(strategy, Unconstrained) else law, problem.data)
+        if bounding is not None and isinstance(strategy, Transformed):
+            raise ConstraintError("strategy: Transformed() takes no bounds; use Linearized(), or leave strategy=None")
         with threads_for(problem.y.size):
             fitted = strategy.fit(problem.in_order())
         self._keep(problem, law, strategy, fitted)
+        self.bounding_: Bounding | None = bounding
         self.calendar_: Calendar = tables.calendar
+        if bounding is not None:
+            self.fit_report_.details.update(bounding.report(problem.data))
         if tables.calendar:
             self.fit_report_.details["dates"] = {name: str(dates) for name, dates in tables.calendar.items()}
         rows = looked_at(problem)
@@ -180,7 +186,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             raise DataError(worded("Y", "at least one measured value", "only NaN", "check how missing values were read"))
         constraint = as_constraint(self.constraint, self.constants)
         warn_of_unused_constants(constraint, self.constants)
-        law = bound_law(constraint, output_names, input_names)
+        law, bounds = bound_law(constraint, output_names, input_names, extra)
         data = Data(x, y, input_names, output_names, extra)
         groups = output_groups(chosen_groups(self.groups, constraint, output_names, input_names), output_names)
         stationary = self.kernel is None or all_stationary(self.kernel)
@@ -219,6 +225,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             random_state=0 if self.random_state is None else int(self.random_state),
             progress=progress,
             solver=solver,
+            bounds=bounds,
             rougher=rougher_candidates(half_range) if kernel is None else (),
             own_kernels=self.kernel is None and self.rank is None,
         )
@@ -258,7 +265,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             x, _ = read_inputs(X, self.data_.input_names, self.data_.extra_columns)
         else:
             x = with_extra_columns(X, self.data_)
-        return Posterior(self.fitted_, self.scaling_, self.law_, self.data_, x, calendar=self.calendar_)
+        return Posterior(
+            self.fitted_, self.scaling_, self.law_, self.data_, x, calendar=self.calendar_, bounding=self.bounding_
+        )
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """(n, T) means, on the law; with the standard deviations (n, T) or the joint covariance (nT, nT) if asked.

@@ -20,6 +20,8 @@ SHOWN = (
     "kinds",
     "kinds_reason",
     "law",
+    "bounds",
+    "measured_outside_bounds",
     "closed_data",
     "dropped_rows",
     "candidate_weights",

@@ -12,7 +12,17 @@ from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadra
 
 from sumgp.data import Data, Dates, Scaling, is_frame, is_series, merged_groups, read_columns, read_inputs
 from sumgp.errors import ConstraintError, DataError, SumGPWarning, worded
-from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SplitLaw, SumLaw, split_law
+from sumgp.laws import (
+    AllOf,
+    BoundConstraint,
+    Constraint,
+    FormulaConstraint,
+    Law,
+    SplitLaw,
+    SumLaw,
+    bind_constraint,
+    split_law,
+)
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
 from sumgp.solvers import Automatic, Dense, Kronecker, Markov, Solver, Vecchia
@@ -174,18 +184,19 @@ def _has_markov_terms(kernel: Kernel) -> bool:
     return True
 
 
-def bound_law(constraint: Constraint | Law | None, outputs: tuple[str, ...], inputs: tuple[str, ...]) -> Law | None:
-    """The law for these outputs and inputs."""
-    if constraint is None:
-        return None
-    law = constraint if isinstance(constraint, Law) else constraint.bind(outputs, inputs)
-    if law.outputs != outputs:
+def bound_law(
+    constraint: Constraint | Law | None, outputs: tuple[str, ...], inputs: tuple[str, ...], extra: tuple[str, ...]
+) -> BoundConstraint:
+    """The law and the bounds for these outputs, inputs and further columns of the data."""
+    both = bind_constraint(constraint, outputs, inputs, extra)
+    law = both.law
+    if law is not None and law.outputs != outputs:
         raise ConstraintError(
             worded(
                 "constraint", f"a law for the outputs {list(outputs)}", f"one for {list(law.outputs)}", "bind it to these"
             )
         )
-    return law
+    return both
 
 
 def as_constraint(constraint: Any, constants: Mapping[str, Any] | None) -> Constraint | Law | None:

@@ -10,7 +10,7 @@ import numpy as np
 from sumgp.errors import ConstraintError, DataError
 from sumgp.estimator import as_constraint
 from sumgp.files.nodes import Reader, Writer
-from sumgp.laws import AllOf, Constraint, FormulaConstraint, LinearConstraint, SumConstraint, Term, Unknown
+from sumgp.laws import AllOf, Bounds, Constraint, FormulaConstraint, LinearConstraint, SumConstraint, Term, Unknown
 from sumgp.transforms import CustomTransform
 
 
@@ -30,6 +30,8 @@ def _storable(made: Any) -> bool:
         return all(_storable(part) for part in made.constraints)
     if isinstance(made, LinearConstraint):
         return not (callable(made.F) or callable(made.S) or callable(made.where))
+    if isinstance(made, Bounds):
+        return not any(callable(value) for value in (*made.lower.values(), *made.upper.values()))
     if isinstance(made, SumConstraint):
         plain = not any(callable(t.coefficient) or isinstance(t.transform, CustomTransform) for t in made.terms)
         return plain and not callable(made.total) and not callable(made.where)
@@ -46,6 +48,8 @@ def write_constraint(made: Any, writer: Writer) -> dict[str, Any]:
         S = made.S if isinstance(made.S, Unknown) else np.asarray(made.S, dtype=float)
         F, noise = np.asarray(made.F, dtype=float), np.asarray(made.noise, dtype=float)
         return {"kind": "linear", "F": writer.write(F), "S": writer.write(S), "noise": writer.write(noise)}
+    if isinstance(made, Bounds):
+        return {"kind": "bounds", "lower": writer.write(made.lower), "upper": writer.write(made.upper)}
     if isinstance(made, SumConstraint):
         total = made.total if isinstance(made.total, Unknown) else float(made.total)  # type: ignore[arg-type]
         return {"kind": "sum", "terms": writer.write(made.terms), "total": writer.write(total), "noise": float(made.noise)}
@@ -64,6 +68,10 @@ def read_constraint(node: Any, reader: Reader, depth: int = 0) -> Constraint:
             F, S, noise = (reader.read(node[key]) for key in ("F", "S", "noise"))
             if isinstance(F, np.ndarray) and isinstance(noise, np.ndarray) and isinstance(S, (np.ndarray, Unknown)):
                 return LinearConstraint(F, S, noise=noise)  # type: ignore[arg-type]
+        if kind == "bounds":
+            lower, upper = reader.read(node["lower"]), reader.read(node["upper"])
+            if isinstance(lower, dict) and isinstance(upper, dict):
+                return Bounds(lower or None, upper or None)
         if kind == "sum":
             terms, total = reader.read(node["terms"]), reader.read(node["total"])
             if isinstance(terms, tuple) and all(isinstance(t, Term) for t in terms) and isinstance(total, (float, Unknown)):

@@ -17,8 +17,9 @@ from sumgp.files.archive import pack, unpack
 from sumgp.files.laws import is_storable, read_constraint, write_constraint
 from sumgp.files.nodes import Reader, Writer
 from sumgp.files.writing import write_file
-from sumgp.laws import Constraint, Law
-from sumgp.strategies import Fitted, Strategy
+from sumgp.laws import Constraint, Law, bind_constraint
+from sumgp.prediction import Bounding
+from sumgp.strategies import Fitted, Strategy, Unconstrained
 
 FORMAT = "sumgp model"
 VERSION = 1  # of the format: a reader refuses files of a later one
@@ -58,8 +59,10 @@ def model_bytes(model: ConstrainedGP) -> bytes:
     check_is_fitted(model, "fitted_", msg="save: this %(name)s is not fitted yet; call fit(X, Y) first")
     law = model.law_
     writer = Writer(law)
-    stored = law is not None and is_storable(model.constraint, model.constants)
-    if law is not None and not stored:
+    bounds = None if model.bounding_ is None else model.bounding_.bounds
+    stated = law is not None or bounds is not None
+    stored = stated and is_storable(model.constraint, model.constants)
+    if stated and not stored:
         warnings.warn(
             "the law is given as Python code, which a model file cannot hold: it is left out; hand it over when loading, "
             "sumgp.load(path, constraint=...), or give the law as a formula",
@@ -72,6 +75,7 @@ def model_bytes(model: ConstrainedGP) -> bytes:
         "version": VERSION,
         "constraint": write_constraint(as_constraint(model.constraint, model.constants), writer) if stored else None,
         "law": None if law is None else _law_facts(model, law, writer),
+        "bounds": None if bounds is None else [_law_facts(model, row, writer) for row in bounds.laws],
         "settings": {name: _setting(name, getattr(model, name), writer) for name in SETTINGS},
         "data": writer.write(model.data_),
         "scaling": writer.write(model.scaling_),
@@ -157,9 +161,12 @@ def _rebuilt(document: dict[str, Any], arrays: list[np.ndarray], constraint: Any
         raise DataError("model file: data or scaling are missing; it is damaged")
     _check_data(data, scaling)
     made = _constraint(document, reader, constraint, constants)
-    law = None if made is None else made.bind(data.output_names, data.input_names)
-    if law is not None:
-        _check_law(document["law"], law, data, scaling, reader)
+    law, bounds = bind_constraint(made, data.output_names, data.input_names, data.extra_columns)
+    laws, facts = [() if law is None else (law,), () if bounds is None else bounds.laws], _stored_facts(document)
+    if [len(part) for part in laws] != [len(part) for part in facts]:
+        raise ConstraintError("constraint: the fitted one had other laws or bounds; hand over that one")
+    for part, fact in zip((*laws[0], *laws[1]), (*facts[0], *facts[1]), strict=True):
+        _check_law(fact, part, data, scaling, reader)
     reader.law = law
     components = tuple(reader.read(node) for node in document["components"])
     fitted = Fitted(components, reader.read(document["weights"]), reader.read(document["fitted_law"]))
@@ -169,6 +176,7 @@ def _rebuilt(document: dict[str, Any], arrays: list[np.ndarray], constraint: Any
     if not isinstance(chosen, Strategy):
         raise DataError("model file: its strategy is missing; it is damaged")
     model.calendar_ = _calendar(document.get("calendar", {}), data)
+    model.bounding_ = Bounding.of(bounds, None if isinstance(chosen, Unconstrained) else law, data)
     model.law_, model.data_, model.scaling_ = law, data, scaling
     model.fitted_, model.strategy_ = fitted, chosen
     model.n_features_in_, model.n_outputs_ = data.x.shape[1], data.y.shape[1]
@@ -193,12 +201,13 @@ def _calendar(stored: Any, data: Data) -> dict[str, Dates]:
 
 def _constraint(document: dict[str, Any], reader: Reader, constraint: Any, constants: Any) -> Constraint | None:
     """The stored law, or the one handed over where the file has none."""
-    if document["law"] is None:
+    law, bounds = _stored_facts(document)
+    if not law and not bounds:
         if constraint is not None:
             raise ConstraintError("constraint: this model was fitted without a law; load it without constraint=")
         return None
     if document["constraint"] is None:
-        labels = "; ".join(str(label) for label in document["law"]["labels"])
+        labels = "; ".join(str(label) for facts in (*law, *bounds) for label in facts["labels"])
         if constraint is None:
             raise ConstraintError(
                 f"constraint: the law of this model is Python code and not in the file; load it with constraint= ({labels})"
@@ -212,6 +221,12 @@ def _constraint(document: dict[str, Any], reader: Reader, constraint: Any, const
     if constraint is not None:
         raise ConstraintError("constraint: this model's law is in the file; load it without constraint=")
     return read_constraint(document["constraint"], reader)
+
+
+def _stored_facts(document: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What the file tells of the law, and of each bound; files of before have no bounds."""
+    law = document["law"]
+    return [] if law is None else [law], list(document.get("bounds") or [])
 
 
 def _check_law(facts: dict[str, Any], law: Law, data: Data, scaling: Scaling, reader: Reader) -> None:

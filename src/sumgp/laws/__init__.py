@@ -1,10 +1,13 @@
 """Laws: linear, sums of transformed outputs, general functions, and formulas that become the most specific of them."""
 
+from sumgp.laws.bounded import BoundedLaw
+from sumgp.laws.bounds import Bounds, Inequalities, Limits
 from sumgp.laws.columns import HIGHEST_ORDER, Derivative, varying_columns
-from sumgp.laws.combination import AllOf, combine
+from sumgp.laws.combination import AllOf, BoundConstraint, bind_constraint, combine
 from sumgp.laws.constraint import Constraint, Unknown
 from sumgp.laws.eliminated import SplitLaw, split_law
 from sumgp.laws.elimination import Potential, find_potential
+from sumgp.laws.feasibility import check_bounds
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint, where_held
 from sumgp.laws.functions import FunctionConstraint
 from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, make_unit_free, project
@@ -30,14 +33,19 @@ __all__ = [
     "HIGHEST_ORDER",
     "AllOf",
     "Bend",
+    "BoundConstraint",
+    "BoundedLaw",
+    "Bounds",
     "Constraint",
     "Derivative",
     "FormulaConstraint",
     "FunctionConstraint",
     "FunctionLaw",
+    "Inequalities",
     "LatentMap",
     "Law",
     "LawSetup",
+    "Limits",
     "LinearConstraint",
     "Operator",
     "Potential",
@@ -51,6 +59,8 @@ __all__ = [
     "Unknown",
     "as_operator",
     "bend",
+    "bind_constraint",
+    "check_bounds",
     "check_law",
     "combine",
     "complete_scaling",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
+from sumgp.laws.bounds import BOUNDS_ALONE, Inequalities
 from sumgp.laws.columns import Derivative
 from sumgp.laws.constraint import Constraint
+from sumgp.laws.formula import explain_law
 from sumgp.laws.law import FunctionLaw, Law, SumLaw
 from sumgp.transforms import Transform
 
@@ -22,8 +25,37 @@ class AllOf(Constraint):
     def bind(self, outputs: Sequence[str], inputs: Sequence[str]) -> Law:
         return combine([constraint.bind(outputs, inputs) for constraint in self.constraints])
 
+    def bounds(self, outputs: Sequence[str], inputs: Sequence[str]) -> tuple[SumLaw, ...]:
+        return tuple(row for constraint in self.constraints for row in constraint.bounds(outputs, inputs))
+
     def in_one_unit(self, outputs: Sequence[str], inputs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         return tuple(alike for constraint in self.constraints for alike in constraint.in_one_unit(outputs, inputs))
+
+
+class BoundConstraint(NamedTuple):
+    """What a constraint says about named outputs: a law, bounds, or both."""
+
+    law: Law | None
+    bounds: Inequalities | None
+
+    def explain(self) -> str:
+        """Several lines: the law as understood and its strategy, then one line for each bound."""
+        words = [BOUNDS_ALONE] if self.law is None else [explain_law(self.law)]
+        return "\n".join([*words, *([] if self.bounds is None else self.bounds.explain())])
+
+
+def bind_constraint(
+    constraint: Constraint | Law | None, outputs: Sequence[str], inputs: Sequence[str], extras: Sequence[str]
+) -> BoundConstraint:
+    """Law and bounds for these names; both read x whose last columns are ``extras``."""
+    if constraint is None or isinstance(constraint, Law):
+        return BoundConstraint(constraint, None)
+    law, rows = constraint.bind(outputs, inputs), constraint.bounds(outputs, inputs)
+    if not rows:
+        return BoundConstraint(law, None)
+    wide = [_widened(part, part.derivatives, part.unknowns, tuple(extras)) for part in (law, *rows)]
+    bounds = Inequalities(tuple(row for row in wide[1:] if isinstance(row, SumLaw)))
+    return BoundConstraint(wide[0] if law.n_rows else None, bounds)
 
 
 def combine(laws: Sequence[Law]) -> Law:
@@ -31,6 +63,8 @@ def combine(laws: Sequence[Law]) -> Law:
 
     Sums stay a sum, anything else becomes a general function.
     """
+    # Bounds alone are a law without rows.
+    laws = [law for law in laws if law.n_rows] or laws[:1]
     if len(laws) == 1:
         return laws[0]
     unknowns = tuple(dict.fromkeys(name for law in laws for name in law.unknowns))

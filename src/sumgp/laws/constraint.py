@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sumgp.laws.law import Law
+from sumgp.laws.law import Law, SumLaw
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,10 @@ class Constraint(ABC):
     @abstractmethod
     def bind(self, outputs: Sequence[str], inputs: Sequence[str]) -> Law:
         """Return the law for these output and input names, or raise ConstraintError."""
+
+    def bounds(self, outputs: Sequence[str], inputs: Sequence[str]) -> tuple[SumLaw, ...]:
+        """Linear laws whose residual is to be zero or less."""
+        return ()
 
     def in_one_unit(self, outputs: Sequence[str], inputs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Sets of outputs that the law tells to be in one unit, such as the coordinates of a length; they may overlap."""

@@ -25,5 +25,6 @@ from sumgp.numerics.linear_algebra import (
     transposed,
     whiten,
 )
+from sumgp.numerics.nearest import Nearest, Polyhedra, nearest_points
 from sumgp.numerics.parallel import Lost, spread
 from sumgp.numerics.quadrature import normal_rule, standard_normal

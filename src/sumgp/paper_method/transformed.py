@@ -165,12 +165,13 @@ def choose_guide(problem: FitProblem, alone: Candidates) -> tuple[Component, str
     assert problem.law is not None
     prior, theta = alone.priors[0], alone.maxima[0].theta
     setup = set_up_law(problem.law, problem.data, problem.scaling, law_spacing(problem, prior, theta))
-    engine = LawEngine.calibrated(problem, setup, prior, theta)
-    if not len(engine.setup.law.soft_rows):
+    soft = bool(len(setup.law.soft_rows))  # the priors without the law have no columns for its errors
+    engine = LawEngine(problem, setup) if soft else LawEngine.calibrated(problem, setup, prior, theta)
+    if not soft:
         for candidate, maximum in zip(alone.priors, alone.maxima, strict=True):
             engine.look_for_branches(candidate, maximum.theta)
     if not engine.branches:
-        if len(engine.setup.law.soft_rows) or not engine.turns(engine.state(prior, theta)):
+        if soft or not engine.turns(engine.state(prior, theta)):
             return without_law(problem, alone)
         return engine.component(prior, theta), "posterior given the law, whose turns are within reach"
     with warnings.catch_warnings():

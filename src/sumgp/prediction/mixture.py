@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -60,17 +60,28 @@ class Points(NamedTuple):
     x: np.ndarray
 
 
-def mixture_draws(fitted: Fitted, points: Points, noisy: int, count: int, random_state: int) -> np.ndarray:
-    """(count, n, C) joint draws, unit-free; the first ``noisy`` columns are those of new measurements."""
+def mixture_draws(
+    fitted: Fitted,
+    points: Points,
+    outputs_of: Callable[[np.ndarray], np.ndarray],
+    noise_scale: np.ndarray,
+    count: int,
+    random_state: int,
+) -> np.ndarray:
+    """(count, n, T) joint draws of the outputs, as ``outputs_of`` makes them from unit-free columns, and of their noise.
+
+    The noise of measurements is multiplied by ``noise_scale`` (T,): the outputs' scales, or zeros for true values.
+    """
     generator = np.random.default_rng(random_state)
     owners = np.sort(generator.choice(len(fitted.weights), size=count, p=fitted.weights))
     parts = []
     for owner in np.unique(owners):
         component = fitted.components[owner]
         draws = component.sample(points.inputs, points.x, int(np.sum(owners == owner)), generator)
-        if noisy:
-            draws[:, :, :noisy] += generator.standard_normal(draws[:, :, :noisy].shape) * np.sqrt(component.noise)
-        parts.append(draws)
+        outputs = outputs_of(draws)
+        if np.any(noise_scale):
+            outputs = outputs + generator.standard_normal(outputs.shape) * noise_scale * np.sqrt(component.noise)
+        parts.append(outputs)
     return np.concatenate(parts)[generator.permutation(count)]
 
 
@@ -239,18 +250,22 @@ BENT = 0.01
 
 @dataclass(frozen=True, eq=False)
 class PointMarginals:
-    """Unit-free: the mixture of the outputs, mean (n, C) and covariance (n, C, C) of all columns, strongly bent points."""
+    """Unit-free: the mixture of the outputs, mean (n, C) and covariance (n, C, C) of all columns; and the points whose
+    marginals are told by draws, because they are strongly bent or near a bound."""
 
     mixture: GaussianMixture
     centre: np.ndarray
     covariance: np.ndarray
-    bent: np.ndarray  # (n,)
-    bent_parts: list[Unprojected]  # of each component, at these points
+    drawn: np.ndarray  # (n,)
+    drawn_parts: list[Unprojected]  # of each component, at these points
 
 
-def point_marginals(fitted: Fitted, n_outputs: int, inputs: np.ndarray, x: np.ndarray) -> PointMarginals:
-    """Marginals at x (n, ...) in the user's units, ``inputs`` as the kernels see them."""
+def point_marginals(
+    fitted: Fitted, n_outputs: int, points: Points, near: Callable[[GaussianMixture, np.ndarray], np.ndarray] | None
+) -> PointMarginals:
+    """Marginals at some points; ``near`` tells those whose mixture comes near a bound."""
     weights, T = fitted.weights, n_outputs
+    inputs, x = points
     parts = fitted.components[0].local_posteriors(fitted.components, inputs, x)
     mean = np.stack([p.mean for p in parts])
     variance = np.stack([np.einsum("ncc->nc", p.covariance)[:, :T] for p in parts])
@@ -264,16 +279,19 @@ def point_marginals(fitted: Fitted, n_outputs: int, inputs: np.ndarray, x: np.nd
     covariance = np.einsum("k,kncd->ncd", weights, np.stack([p.covariance for p in parts]))
     covariance = covariance + np.einsum("k,knc,knd->ncd", weights, offset, offset)
     means = mean[:, :, :T]
-    bent = np.zeros(len(x), dtype=bool)
+    drawn = np.zeros(len(x), dtype=bool)
     bends = [p.bend for p in parts if p.bend is not None]
     if len(bends) == len(parts):
         extra = np.stack([b.variance[:, :T] for b in bends])
         means = means + np.stack([b.shift[:, :T] for b in bends])
-        bent = np.any(np.einsum("k,knt->nt", weights, extra / (variance + extra + 1e-300)) > BENT, axis=1)
+        drawn = np.any(np.einsum("k,knt->nt", weights, extra / (variance + extra + 1e-300)) > BENT, axis=1)
         variance = variance + extra
     sds = np.sqrt(np.maximum(variance, 1e-300))
-    free = [p.free.at(bent) for p in parts if p.free is not None] if bent.any() else []
-    return PointMarginals(GaussianMixture(means, sds, weights), centre, covariance, bent, free)
+    mixture = GaussianMixture(means, sds, weights)
+    if near is not None:
+        drawn = drawn | near(mixture, x)
+    free = [(p.free or Unprojected(p.mean, p.covariance)).at(drawn) for p in parts] if drawn.any() else []
+    return PointMarginals(mixture, centre, covariance, drawn, free)
 
 
 def followed(parts: Sequence[PointMarginals]) -> PointMarginals:
@@ -287,6 +305,6 @@ def followed(parts: Sequence[PointMarginals]) -> PointMarginals:
         mixture,
         np.concatenate([p.centre for p in parts]),
         np.concatenate([p.covariance for p in parts]),
-        np.concatenate([p.bent for p in parts]),
-        [joined(some) for some in zip(*(p.bent_parts for p in parts if p.bent_parts), strict=True)],
+        np.concatenate([p.drawn for p in parts]),
+        [joined(some) for some in zip(*(p.drawn_parts for p in parts if p.drawn_parts), strict=True)],
     )

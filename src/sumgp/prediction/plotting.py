@@ -94,6 +94,9 @@ def _draw_output(posterior: Posterior, t: int, axis: Axes, level: float, labels:
         height = np.full((~seen).sum(), 0.02)
         place = axis.get_xaxis_transform()
         axis.plot(at[~seen], height, "|", color="grey", ms=9, transform=place, label="not measured")
+    if posterior.ends is not None and not together:
+        for end in posterior.ends.shown(t, np.concatenate([lower[:, t], upper[:, t], data.y[:, t]])):
+            axis.plot(x, end[order], ":", color="grey", lw=1, label="bound")
     axis.set_ylabel("" if together else label)
     axis.legend(loc="upper right", fontsize="x-small", ncols=4, framealpha=0.8)
     axis.margins(y=0.25)

@@ -134,8 +134,10 @@ def common_numbers(weights: np.ndarray, rank: np.ndarray) -> CommonNumbers:
     return CommonNumbers(np.minimum(owners, len(weights) - 1), normal[:, :columns], normal[:, columns], rank)
 
 
-def point_draws(law: UnitFreeLaw, parts: Sequence[Unprojected], numbers: CommonNumbers, x: np.ndarray) -> np.ndarray:
+def point_draws(law: UnitFreeLaw | None, parts: Sequence[Unprojected], numbers: CommonNumbers, x: np.ndarray) -> np.ndarray:
     """(M, n, C) draws of the components' single points, each moved onto the law at x (n, ...) in the user's units.
+
+    Parts without a metric, whose Gaussian lies on a linear law already, need not be moved.
 
     A draw of component k is m_k + S_k e with S_k S_k^T its covariance (see ``principal_root``).
     """
@@ -145,16 +147,19 @@ def point_draws(law: UnitFreeLaw, parts: Sequence[Unprojected], numbers: CommonN
     return np.concatenate([_some(law, parts, numbers, x, some) for some in rows], axis=1)
 
 
-def _some(law: UnitFreeLaw, parts: Sequence[Unprojected], numbers: CommonNumbers, x: np.ndarray, rows: slice) -> np.ndarray:
+def _some(
+    law: UnitFreeLaw | None, parts: Sequence[Unprojected], numbers: CommonNumbers, x: np.ndarray, rows: slice
+) -> np.ndarray:
     draws = np.empty((len(numbers.owners), *parts[0].mean[rows].shape))
-    metrics = np.empty((*draws.shape, draws.shape[2]))
+    moves = law is not None and parts[0].metric is not None
+    metrics = np.empty((*draws.shape, draws.shape[2])) if moves else draws
     for k in np.unique(numbers.owners):
         part, own = parts[k], numbers.owners == k
-        assert part.metric is not None
         root = principal_root(part.covariance[rows], numbers.rank)
         draws[own] = part.mean[rows] + np.einsum("ncd,kd->knc", root, numbers.normal[own])
-        metrics[own] = part.metric[rows]
-    return projected_draws(law, draws, metrics, x[rows])
+        if part.metric is not None and moves:
+            metrics[own] = part.metric[rows]
+    return projected_draws(law, draws, metrics, x[rows]) if law is not None and moves else draws
 
 
 def principal_root(covariance: np.ndarray, rank: np.ndarray) -> np.ndarray:
@@ -177,18 +182,19 @@ def principal_root(covariance: np.ndarray, rank: np.ndarray) -> np.ndarray:
     return sd[:, :, None] * (root @ (V * side[:, None, :]))
 
 
-def drawn_marginals(posterior: Posterior, parts: Sequence[Unprojected], x: np.ndarray) -> DrawnMarginals:
-    """Marginals at strongly bent points x (n, D + E) of a posterior, whose components there are ``parts``."""
+def drawn_marginals(posterior: Posterior, parts: Sequence[Unprojected], points: np.ndarray) -> DrawnMarginals:
+    """Marginals, in the user's units, at the ``points`` (n,) of a posterior whose components there are ``parts``."""
     fitted, data, T = posterior.fitted, posterior.data, len(posterior.output_names)
-    law = fitted.law
-    assert law is not None
-    rows = data.order
-    # Outputs that were never measured are told apart by their place in the law.
-    slopes = np.abs(law.jacobian(np.ones((1, law.n_columns)), data.x[rows][:1])).sum(axis=(0, 1))
+    law, C, rows = fitted.law, parts[0].mean.shape[1], data.order
+    slopes = np.zeros(C)
+    if law is not None:
+        # Outputs that were never measured are told apart by their place in the law.
+        slopes = np.abs(law.jacobian(np.ones((1, C)), data.x[rows][:1])).sum(axis=(0, 1))
     order = canonical_order(posterior.scaling.outputs(data.y[rows]), data.output_names, slopes[:T])
-    numbers = common_numbers(fitted.weights, np.concatenate([np.argsort(order), np.arange(T, law.n_columns)]))
-    draws = point_draws(law, parts, numbers, x)[:, :, :T]
+    numbers = common_numbers(fitted.weights, np.concatenate([np.argsort(order), np.arange(T, C)]))
+    draws = posterior.outputs_of(point_draws(law, parts, numbers, posterior.x[points]), points)
     if posterior.noisy:
-        sds = np.sqrt([c.noise for c in fitted.components])[numbers.owners]
+        sds = posterior.scaling.y_scale * np.sqrt([c.noise for c in fitted.components])[numbers.owners]
         draws = draws + (numbers.noise[:, None] * sds)[:, None, :]
+        draws = draws if posterior.ends is None else posterior.ends.at(points).clipped(draws)
     return DrawnMarginals(np.sort(draws, axis=0))

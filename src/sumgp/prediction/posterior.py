@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from sumgp.errors import DataError, worded
 from sumgp.laws import Law, project
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
+from sumgp.prediction.bounding import BoundedPoints, Bounding, clipped_std
 from sumgp.prediction.constants import ConstantsPosterior, constants_posterior
 from sumgp.prediction.derivative import DerivativePosterior, derivative_of, own_columns
 from sumgp.prediction.mixture import (
@@ -59,6 +60,7 @@ class Posterior:
     noisy: bool = False
     truth: Posterior | None = None  # of the same points without noise, whose work a noisy one need not do again
     calendar: Calendar = field(default_factory=dict)  # of inputs that are dates
+    bounding: Bounding | None = None  # bounds that predictions obey besides the law
 
     @property
     def output_names(self) -> tuple[str, ...]:
@@ -87,12 +89,13 @@ class Posterior:
         """Of the true values, also where ``noisy``."""
         if self.truth is not None:
             return self.truth._marginals
+        near = None if self.bounding is None else partial(self.bounding.near, self.scaling)
         parts: list[PointMarginals] = []
         for block in self._blocks():
             x = self.x[block]
             with threads_for(self.data.y.size):
-                part = point_marginals(self.fitted, self._n_outputs, self.scaling.inputs(x), x)
-            parts.append(part if len(self.x) <= DRAWN_AT_ONCE else replace(part, bent_parts=[]))
+                part = point_marginals(self.fitted, self._n_outputs, Points(self.scaling.inputs(x), x), near)
+            parts.append(part if len(self.x) <= DRAWN_AT_ONCE else replace(part, drawn_parts=[]))
         return followed(parts)
 
     @cached_property
@@ -130,16 +133,43 @@ class Posterior:
 
     @property
     def mean(self) -> np.ndarray:
-        """(n, T) means, on the law."""
-        return self.scaling.restore(self._centre[:, : self._n_outputs])
+        """(n, T) means, on the law and within the bounds."""
+        return self._mean.copy()
+
+    @cached_property
+    def _mean(self) -> np.ndarray:
+        if self.truth is not None:
+            return self.truth._mean
+        bounded, centre = self._bounded, self._centre
+        return self.scaling.restore(centre[:, : self._n_outputs]) if bounded is None else bounded.mean(centre)
+
+    @cached_property
+    def _bounded(self) -> BoundedPoints | None:
+        """Bounds at the points; None where there are none."""
+        return None if self.bounding is None else self.bounding.at(self.fitted, self.scaling, self.x)
+
+    @property
+    def ends(self) -> BoundedPoints | None:
+        """Bounds that the values of this posterior obey: true values, and measurements if all those of the data do."""
+        return self._bounded if self.bounding is not None and (self.bounding.measured or not self.noisy) else None
+
+    def outputs_of(self, draws: np.ndarray, points: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """(M, n, T) outputs within the bounds, in the user's units, of unit-free draws (M, n, C) at some of the points."""
+        if self._bounded is None:
+            return self.scaling.restore(draws[:, :, : self._n_outputs])
+        return self._bounded.at(points).draws(draws, self._mean[points])
 
     @property
     def std(self) -> np.ndarray:
         """(n, T) standard deviations of the outputs."""
-        values = self._mixture.std
+        mixture, scaling, ends = self._mixture, self.scaling, self.ends
+        values = mixture.std
+        if self.noisy and ends is not None:
+            values = clipped_std(mixture, scaling.outputs(ends.limits.lower), scaling.outputs(ends.limits.upper))
+        values = values * scaling.y_scale
         for rows, drawn in self._drawn():
             values[rows] = drawn.std
-        return values * self.scaling.y_scale
+        return values
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends (n, T) of the central interval that holds the value with probability ``level``."""
@@ -163,24 +193,27 @@ class Posterior:
         if self._skewed is not None:
             spread = np.maximum(self.std / self.scaling.y_scale, 1e-12)
             return self.scaling.restore(self._skewed.quantile(probability, self._centre[:, : self._n_outputs], spread))
-        values = self._mixture.quantile(probability)
+        values = self.scaling.restore(self._mixture.quantile(probability))
         for rows, drawn in self._drawn():
             values[rows] = drawn.quantile(probability)
-        return self.scaling.restore(values)
+        return values if self.ends is None else self.ends.clipped(values)
 
     def cdf(self, values: np.ndarray) -> np.ndarray:
         """(n, T) probability of an output below ``values``."""
         if self._skewed is not None:
             return self._skewed.cdf(self.scaling.outputs(np.asarray(values, dtype=float)))
-        unit_free = self.scaling.outputs(np.asarray(values, dtype=float))
-        result = self._mixture.cdf(unit_free)
+        values = np.asarray(values, dtype=float)
+        result = self._mixture.cdf(self.scaling.outputs(values))
         for rows, drawn in self._drawn():
-            result[rows] = drawn.cdf(unit_free[rows])
-        return result
+            result[rows] = drawn.cdf(values[rows])
+        if self.ends is None:
+            return result
+        limits = self.ends.limits
+        return np.where(values < limits.lower, 0.0, np.where(values >= limits.upper, 1.0, result))
 
     def gaussian_mixture(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Weights (K,), means and standard deviations (K, n, T) of the marginals; None where these are not Gaussian."""
-        if self._skewed is not None or self._marginals.bent.any():
+        if self._skewed is not None or self._marginals.drawn.any() or (self.noisy and self.ends is not None):
             return None
         mixture, scaling = self._mixture, self.scaling
         return mixture.weights, scaling.restore(mixture.means), mixture.sds * scaling.y_scale
@@ -190,45 +223,45 @@ class Posterior:
         if self._skewed is not None:
             density = self._skewed.density(self.scaling.outputs(np.asarray(values, dtype=float)))
             return np.log(np.maximum(density, np.finfo(float).tiny)) - np.log(self.scaling.y_scale)
-        values = self.scaling.outputs(np.asarray(values, dtype=float))
-        result = self._mixture.log_density(values)
+        values = np.asarray(values, dtype=float)
+        result = self._mixture.log_density(self.scaling.outputs(values)) - np.log(self.scaling.y_scale)
         for rows, drawn in self._drawn():
             result[rows] = drawn.log_density(values[rows])
-        return result - np.log(self.scaling.y_scale)
+        return result
 
     def covariance(self) -> np.ndarray:
         """(nT, nT) joint covariance, ordered point by point."""
         self._check_joint("covariance")
         T, n = self._n_outputs, len(self.x)
-        total = mixture_covariance(self.fitted, self.scaling.inputs(self.x), self.x, self._centre[:, :T])
+        total = mixture_covariance(self.fitted, self.scaling.inputs(self.x), self.x, self.scaling.outputs(self._mean))
         if self.noisy:
             noise = self.fitted.weights @ np.stack([c.noise for c in self.fitted.components])
             total[np.diag_indices(n * T)] += np.tile(noise, n)
         return with_variances(total, np.tile(self.scaling.y_scale, n), self.std.ravel())
 
     def sample(self, n: int = 1, random_state: int = 0) -> np.ndarray:
-        """(n, points, T) joint draws; each obeys the law (with its own value of an unknown constant)."""
+        """(n, points, T) joint draws; each obeys law and bounds (with its own value of an unknown constant)."""
         self._check_joint("sample")
-        noisy = self._n_outputs if self.noisy else 0
-        draws = mixture_draws(self.fitted, Points(self.scaling.inputs(self.x), self.x), noisy, n, random_state)
-        return self.scaling.restore(draws[:, :, : self._n_outputs])
+        points, noise = Points(self.scaling.inputs(self.x), self.x), self.scaling.y_scale * float(self.noisy)
+        draws = mixture_draws(self.fitted, points, self.outputs_of, noise, n, random_state)
+        return self.ends.closed(draws) if self.noisy and self.ends is not None else draws
 
     def _drawn(self) -> Iterator[tuple[np.ndarray, DrawnMarginals]]:
-        """Points where the law's curvature shapes the marginals, and these; of so many at a time that memory is bounded."""
-        bent = np.flatnonzero(self._marginals.bent)
-        if not len(bent):
+        """Points where the law's curvature or a bound shapes the marginals, and these; as many at a time as memory takes."""
+        drawn = np.flatnonzero(self._marginals.drawn)
+        if not len(drawn):
             return
-        if self._marginals.bent_parts:
-            yield bent, self._kept_draws
+        if self._marginals.drawn_parts:
+            yield drawn, self._kept_draws
             return
-        for start in range(0, len(bent), DRAWN_AT_ONCE):
-            rows = bent[start : start + DRAWN_AT_ONCE]
+        for start in range(0, len(drawn), DRAWN_AT_ONCE):
+            rows = drawn[start : start + DRAWN_AT_ONCE]
             yield rows, replace(self, x=self.x[rows], truth=None)._kept_draws
 
     @cached_property
     def _kept_draws(self) -> DrawnMarginals:
-        """Of all strongly bent points."""
-        return drawn_marginals(self, self._marginals.bent_parts, self.x[self._marginals.bent])
+        """Of all strongly bent points and those near a bound."""
+        return drawn_marginals(self, self._marginals.drawn_parts, np.flatnonzero(self._marginals.drawn))
 
     def _check_joint(self, what: str) -> None:
         size = len(self.x) * self._n_outputs

@@ -118,6 +118,9 @@ def _output_marks(
             marks += [Curve(x, end, second, "95 % interval, no law", 1.0, "dot") for end in ends]
         name = "without the law"
         marks.append(Curve(x, mean, second, name, 1.3, "dash") if lines else Points(x, mean, second, name, 4.5, "cross"))
+    if posterior.ends is not None and lines:
+        values = np.concatenate([own[0][:, t], own[1][:, t], data.y[:, t]])
+        marks += [Curve(x, end[order], theme.faint, "bound", 1.0, "dot") for end in posterior.ends.shown(t, values)]
     mean = posterior.mean[order, t]
     marks.append(Curve(x, mean, first, label, 1.8) if lines else Points(x, mean, first, label, 3.2))
     seen = data.measured[:, t]

@@ -43,8 +43,10 @@ class FitStudy:
 
     @property
     def law_text(self) -> str:
-        """The law as understood, several lines; without one, a sentence that says so."""
-        return "no law: a plain multitask Gaussian process" if self.model.law_ is None else explain_law(self.model.law_)
+        """The law and the bounds as understood, several lines; without a law, a sentence that says so."""
+        law, bounding = self.model.law_, self.model.bounding_
+        text = "no law: a plain multitask Gaussian process" if law is None else explain_law(law)
+        return "\n".join([text, *([] if bounding is None else bounding.bounds.explain())])
 
 
 def caught(action: Callable[[], Any]) -> tuple[Any, tuple[str, ...]]:

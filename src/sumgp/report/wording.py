@@ -57,7 +57,15 @@ def verdict(found: FitStudy) -> Verdict:
 
 def advice(found: FitStudy) -> list[Advice]:
     """All findings, those that ask for something first."""
-    every = [*_warned(found), *_status(found), *_law(found), *_prior(found), *_calibration(found), *_intervals(found)]
+    every = [
+        *_warned(found),
+        *_status(found),
+        *_law(found),
+        *_bounds(found),
+        *_prior(found),
+        *_calibration(found),
+        *_intervals(found),
+    ]
     every += _beyond(found)
     return sorted(every, key=lambda entry: entry.good)
 
@@ -65,6 +73,13 @@ def advice(found: FitStudy) -> list[Advice]:
 def _warned(found: FitStudy) -> Iterator[Advice]:
     for text in found.warnings:
         yield Advice(False, text[0].upper() + text[1:] + ".")
+
+
+def _bounds(found: FitStudy) -> Iterator[Advice]:
+    outside = found.model.fit_report_.details.get("measured_outside_bounds", {})
+    if outside:
+        counts = ", ".join(f"{count} of {name!r}" for name, count in outside.items())
+        yield Advice(True, f"Measured values outside the bounds count as noise: {counts}. The predictions keep the bounds.")
 
 
 def _status(found: FitStudy) -> Iterator[Advice]:

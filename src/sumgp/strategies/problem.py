@@ -12,7 +12,7 @@ import numpy as np
 
 from sumgp.data import Data, Scaling
 from sumgp.hyperparameters import MapEstimate, Objective, Scan, latent_starts, maximise, row_spacing, starting_points
-from sumgp.laws import Law, SplitLaw, UnitFreeLaw, latent_map
+from sumgp.laws import Inequalities, Law, SplitLaw, UnitFreeLaw, latent_map
 from sumgp.priors import (
     Candidate,
     MultitaskPrior,
@@ -54,6 +54,7 @@ class FitProblem:
     rougher: tuple[Candidate, ...] = ()  # curves that a nonlinear law may need although the data alone do not
     split: SplitLaw | None = None  # rows of the law that the prior obeys; ``law`` is then the rest
     own_kernels: bool = False  # outputs may have kernels of their own beside the candidates
+    bounds: Inequalities | None = None  # obeyed by predictions; fits do not look at them
 
     @property
     def x(self) -> np.ndarray:

@@ -55,10 +55,13 @@ class Unprojected:
 
 
 def joined(parts: Sequence[Unprojected]) -> Unprojected:
-    """The points of all parts, which have a metric, in turn."""
+    """The points of all parts in turn."""
+    mean, covariance = np.concatenate([part.mean for part in parts]), np.concatenate([part.covariance for part in parts])
+    if parts[0].metric is None:
+        return Unprojected(mean, covariance)
     return Unprojected(
-        np.concatenate([part.mean for part in parts]),
-        np.concatenate([part.covariance for part in parts]),
+        mean,
+        covariance,
         np.concatenate([part.metric for part in parts if part.metric is not None]),
         np.concatenate([part.open_by_data for part in parts if part.open_by_data is not None]),
     )

@@ -14,13 +14,14 @@ from fractions import Fraction
 import numpy as np
 
 from sumgp.errors import ConstraintError, worded
+from sumgp.laws.bounds import ALL, BOUNDS_ALONE, no_law
 from sumgp.laws.constraint import Constraint
+from sumgp.laws.formula.bounds import for_all, linear_row
 from sumgp.laws.formula.derivatives import differentiating_inputs, read_derivatives
-from sumgp.laws.formula.explain import explain_law
-from sumgp.laws.formula.syntax import parse_equation, split_laws
+from sumgp.laws.formula.explain import constant_lines, explain_law
+from sumgp.laws.formula.syntax import parse_bounds, parse_equation, split_laws
 from sumgp.laws.formula.tree import (
     BUILT_IN,
-    UNKNOWN,
     Call,
     Constant,
     Equation,
@@ -220,13 +221,15 @@ def _limited(value: Fraction) -> Fraction:
 
 
 class FormulaConstraint(Constraint):
-    """One or more equations between outputs, inputs and constants.
+    """One or more equations or bounds between outputs, inputs and constants.
 
     ``formula``: text, or a list of texts; several laws in one text are separated by ``;`` or line ends. Known are
     + - * / ** ^ ( ) and |a|, sqrt exp log log10 log2 sin cos tan asin acos atan sinh cosh tanh abs, ``sum(p)`` and
     ``mean(p)`` for outputs p1 ... pk, ``norm(a, b)`` for the distance of points with coordinates a_x, a_y[, a_z],
     ``d(z, t)`` and ``d(z, t, 2)`` for derivatives of outputs by inputs (also ``dz/dt``), the numbers pi and e, percentages
-    (100% is 1), and signs such as ², ½, ·. Names with spaces or signs are quoted with backticks.
+    (100% is 1), and signs such as ², ½, ·. Names with spaces or signs are quoted with backticks. Bounds are linear in the
+    outputs: ``a >= 0``, ``0 <= p <= 1``, ``a + b <= capacity``, ``all >= 0`` for every output; < and > mean the same as <=
+    and >=.
 
     ``constants``: a number; "unknown" for a constant that is estimated; a function of X (n, D) giving (n,); or the name
     of a data column, which is then needed for predictions too.
@@ -243,7 +246,10 @@ class FormulaConstraint(Constraint):
         self.laws: tuple[str, ...] = tuple(law for text in texts for law in split_laws(text))
         if not self.laws:
             raise ConstraintError(worded("formula", "at least one equation", "empty text", 'write "z + v = 1"'))
-        self._equations = tuple(parse_equation(law) for law in self.laws)
+        pairs = [(law, parse_bounds(law)) for law in self.laws]
+        self._bounds = tuple(bound for _, bounds in pairs for bound in bounds)
+        self._laws = tuple(parse_equation(law) for law, bounds in pairs if not bounds)
+        self._equations = (*self._laws, *self._bounds)
 
     @property
     def is_storable(self) -> bool:
@@ -264,21 +270,22 @@ class FormulaConstraint(Constraint):
         Derivatives and unknown constants become columns of f after the outputs, data columns become columns of x after the
         inputs.
         """
-        equations, names = read_derivatives(self._equations, read_names(outputs, inputs, self.constants))
-        law = plain_law(equations, names)
-        if law is not None:
-            return law
-        # Loading computer algebra takes longer than most fits: only laws that need it pay for it.
-        from sumgp.laws.formula.binding import build_law
+        if not self._laws:
+            return no_law(outputs)
+        return _law_of(*read_derivatives(self._laws, read_names(outputs, inputs, self.constants)))
 
-        return build_law(equations, names)
+    def bounds(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> tuple[SumLaw, ...]:
+        """Linear laws whose residual is to be zero or less, one for each bound; ``all`` stands for every output."""
+        names = read_names(outputs, inputs, self.constants)
+        bounds = [bound for given in self._bounds for bound in for_all(given, names)]
+        return tuple(linear_row(_law_of([bound], names), bound.text) for bound in bounds)
 
     def check_columns(self, outputs: Sequence[str], inputs: Sequence[str], columns: Collection[str]) -> None:
         """Raise ConstraintError for a name that stands for nothing while the data have a column of that name."""
         names = read_names(outputs, inputs, self.constants)
         for leaf in (leaf for e in self._equations for side in (e.left, e.right) for leaf in names_in(side)):
             name = leaf.name
-            meant = name in names.known or names.family(name) or names.coordinates([name])
+            meant = name in (*names.known, ALL) or names.family(name) or names.coordinates([name])
             if not meant and name in columns:
                 raise leaf.place.error(
                     f"{name!r} is no output, input or constant, but the data have a column {name!r}: did you mean "
@@ -302,28 +309,31 @@ class FormulaConstraint(Constraint):
         ]
         sides = [side for equation in self._equations for side in (equation.left, equation.right)]
         inputs = list(dict.fromkeys(name for side in sides for name in differentiating_inputs(side)))
-        other = (*self.constants, *BUILT_IN, *inputs)
+        other = (*self.constants, *BUILT_IN, *inputs, ALL)
         outputs = [name for name in dict.fromkeys(names) if name not in other]
         try:
-            explanation = explain_law(self.bind(outputs, inputs))
+            explanation = explain_law(self.bind(outputs, inputs)) if self._laws else BOUNDS_ALONE
         except ConstraintError:
             # Families such as sum(p) and norm(a, b) can only be understood with the names of the outputs.
             explanation = "kind: known once the outputs are named"
-        return "\n".join([*(f"law: {law}" for law in self.laws), *self._constant_lines(), explanation])
+        bounds = {bound.text for bound in self._bounds}
+        lines = [f"{'bound' if law in bounds else 'law'}: {law}" for law in self.laws]
+        return "\n".join([*lines, *constant_lines(self.constants), explanation])
 
     def __repr__(self) -> str:
         formula = self.texts[0] if len(self.texts) == 1 else list(self.texts)
         return f"FormulaConstraint({formula!r}, constants={self.constants!r})"
 
-    def _constant_lines(self) -> list[str]:
-        def phrase(value: Constant) -> str:
-            if callable(value):
-                return "a function of the inputs"
-            if isinstance(value, float):
-                return f"{value:g}"
-            return "unknown, to be estimated" if value == UNKNOWN else f"the data column {value!r}"
 
-        return [f"constant {name}: {phrase(value)}" for name, value in self.constants.items()]
+def _law_of(equations: Sequence[Equation], names: Names) -> Law:
+    """The law of all equations together."""
+    law = plain_law(equations, names)
+    if law is not None:
+        return law
+    # Loading computer algebra takes longer than most fits: only laws that need it pay for it.
+    from sumgp.laws.formula.binding import build_law
+
+    return build_law(equations, names)
 
 
 def parse_constraint(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sumgp.laws.eliminated import split_law
+from sumgp.laws.formula.tree import UNKNOWN, Constant
 from sumgp.laws.law import Law, SumLaw
 
 
@@ -41,3 +44,16 @@ def _strategy(law: Law) -> str:
     curved = [transform.label(names[column]) for column, transform in law.columns if not transform.is_identity]
     verb = "is" if len(curved) == 1 else "are"
     return f"Linearized, because {', '.join(curved)} {verb} not linear; Transformed is possible too"
+
+
+def constant_lines(constants: Mapping[str, Constant]) -> list[str]:
+    """One line for each constant: its value, or where that comes from."""
+
+    def phrase(value: Constant) -> str:
+        if callable(value):
+            return "a function of the inputs"
+        if isinstance(value, float):
+            return f"{value:g}"
+        return "unknown, to be estimated" if value == UNKNOWN else f"the data column {value!r}"
+
+    return [f"constant {name}: {phrase(value)}" for name, value in constants.items()]

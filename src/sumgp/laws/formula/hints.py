@@ -77,7 +77,7 @@ _CHARACTERS = {
     "&": "write several laws separated by ;",
     "∧": "write several laws separated by ;",
 }
-_OTHER = "a formula holds names, numbers, + - * / ** ^ ( ) | , and one ="
+_OTHER = "a formula holds names, numbers, + - * / ** ^ ( ) | , and one = or bounds <= >="
 
 # Functions that people know from elsewhere, and what to write for them.
 _INSTEAD = {

@@ -1,6 +1,7 @@
 """Text of a law to a syntax tree, by our own small parser: text is data and is never executed.
 
     equation = sum ("=" | "==") sum
+    bounds   = sum (("<=" | ">=") sum)+
     sum      = product (("+" | "-") product)*
     product  = signed (("*" | "/") signed)*
     signed   = ("+" | "-")* power
@@ -59,12 +60,21 @@ def split_laws(text: str) -> list[str]:
 
 def parse_equation(text: str) -> Equation:
     """Return the syntax tree of one law, or raise ConstraintError with a caret at the first problem."""
+    return _parser(text).equation()
+
+
+def parse_bounds(text: str) -> tuple[Equation, ...]:
+    """left <= right for each comparison of a text such as ``0 <= p <= 1``, as equations; none where it has no comparison."""
+    return _parser(text).bounds()
+
+
+def _parser(text: str) -> _Parser:
     if len(text) > MAX_LENGTH:
         raise ConstraintError(
             f"formula: expected at most {MAX_LENGTH} characters in one law, got {len(text)}; split it, or give a "
             "FunctionConstraint"
         )
-    return _Parser(text).equation()
+    return _Parser(text)
 
 
 # Other names of functions.
@@ -89,13 +99,28 @@ class _Parser:
     def equation(self) -> Equation:
         left = self.sum()
         if not self.taken("=", "=="):
-            self.unexpected("the law has no '='; write both sides, e.g. z + v = 1")
+            self.unexpected("the law has no '='; write both sides, e.g. z + v = 1, or a bound, e.g. z >= 0")
         right = self.sum()
         if self.current.is_operator("=", "=="):
             raise self.current.place.error("a second '=' in one law; write two laws separated by ';'")
         if self.current.kind != "end":
             self.unexpected("")
         return Equation(left, right, self.text)
+
+    def bounds(self) -> tuple[Equation, ...]:
+        if not any(token.is_operator("<=", ">=") for token in self.tokens):
+            return ()
+        side, found = self.sum(), []
+        while token := self.taken("<=", ">="):
+            following = self.sum()
+            pair = (side, following) if token.text == "<=" else (following, side)
+            found.append(Equation(*pair, self.text))
+            side = following
+        if self.current.is_operator("=", "=="):
+            raise self.current.place.error("'=' and a bound in one law; write two laws separated by ';'")
+        if self.current.kind != "end" or not found:
+            self.unexpected("")
+        return tuple(found)
 
     def sum(self) -> Node:
         start = self.current
@@ -222,7 +247,7 @@ class _Parser:
         self.depth -= 1
         if self.taken(")"):
             return
-        if self.current.kind == "end" or self.current.is_operator("=", "=="):
+        if self.current.kind == "end" or self.current.is_operator("=", "==", "<=", ">="):
             raise opening.place.error("the bracket opened here is never closed")
         self.unexpected("")
 

@@ -37,20 +37,19 @@ _TOKEN = re.compile(
     rf"|(?P<superscript>[⁺⁻]?[{_SUPERSCRIPTS}]+)"
     rf"|(?P<name>{_LETTER}{_WORD}*)"
     r"|`(?P<quoted>[^`]+)`"
-    r"|(?P<refused>\+-|±|<=|>=|=>|=<|!=|[<>≤≥≠≈])"
-    r"|(?P<operator>\*\*|==|[-+*/^(),=|%√·⋅×∗−–÷∕⁄])"
+    r"|(?P<refused>\+-|±|=>|=<|!=|[≠≈])"
+    r"|(?P<operator>\*\*|==|<=|>=|[-+*/^(),=|%√·⋅×∗−–÷∕⁄<>≤≥])"
 )
+# Bounds are closed: nothing tells a value from others that are as near to it as one likes.
+_COMPARED = {"<": "<=", ">": ">=", "≤": "<=", "≥": ">="}
 # Other ways to write an operator.
-_SAME = {"·": "*", "⋅": "*", "×": "*", "∗": "*", "−": "-", "–": "-", "÷": "/", "∕": "/", "⁄": "/"}
-_BOUND = (
-    "states a bound; only equalities can be imposed so far. Leave it out (predictions may then leave the bound), and do not "
-    "turn it into ="
-)
+_SAME = {**_COMPARED, "·": "*", "⋅": "*", "×": "*", "∗": "*", "−": "-", "–": "-", "÷": "/", "∕": "/", "⁄": "/"}
 _SOFT = "would make the law hold only up to an error, which formulas cannot say so far; give SumConstraint(..., noise=0.5)"
 _REFUSED = {
-    **dict.fromkeys(("<", ">", "<=", ">=", "=>", "=<", "≤", "≥"), _BOUND),
-    "!=": "is not a law; only equalities are imposed",
-    "≠": "is not a law; only equalities are imposed",
+    "=>": "is not part of a formula; write >= for a bound",
+    "=<": "is not part of a formula; write <= for a bound",
+    "!=": "is not a law; only equalities and bounds are imposed",
+    "≠": "is not a law; only equalities and bounds are imposed",
     "+-": _SOFT,
     "±": _SOFT,
     "≈": "would make the law hold only roughly; write = for an exact law, or give SumConstraint(..., noise=0.5)",

@@ -1,0 +1,311 @@
+"""Predictions within bounds: means, intervals and samples of every strategy, with a law and without."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import sumgp
+from sumgp import Bounds, Conditioned, ConstrainedGP, ConstraintError, Linearized, Projected, Transformed, Unconstrained
+from sumgp.cli.app import app
+from sumgp.prediction.bounding import clipped_std
+from sumgp.prediction.mixture import GaussianMixture
+from sumgp.report import caught, render_fit, study
+
+T_NEW = np.linspace(0.0, 1.0, 23)[:, None]
+SHARES = "a + b + c = 1"
+
+
+def shares(t):
+    raw = np.exp(4.0 * np.sin(2 * np.pi * np.outer(t, [0.6, 0.9, 1.1]) + [0.0, 2.0, 4.0]))
+    return raw / raw.sum(axis=1, keepdims=True)
+
+
+def measured(n=18, noise=0.05, seed=0):
+    rng = np.random.default_rng(seed)
+    t = np.sort(rng.uniform(0, 1, n))
+    return t[:, None], shares(t) + noise * rng.standard_normal((n, 3))
+
+
+def fitted(constraint, X, Y, **choices):
+    restarts = {} if choices.get("solver") == "markov" else {"restarts": 0}
+    choices = {"outputs": list("abc")[: Y.shape[1]], "uncertainty": "plug-in", **restarts, **choices}
+    return ConstrainedGP(constraint, **choices).fit(X, Y)
+
+
+def told(posterior):
+    """Means, interval ends and samples: all that must lie within bounds."""
+    return np.concatenate([posterior.mean[None], *(e[None] for e in posterior.interval(0.999)), posterior.sample(40)])
+
+
+@pytest.fixture(scope="module")
+def composition():
+    return fitted([SHARES, Bounds(lower=0)], *measured(), uncertainty="integrated")
+
+
+def test_without_bounds_the_data_lead_outside(composition):
+    free = replace(composition.posterior(T_NEW), bounding=None)
+    assert free.mean.min() < 0
+    assert free.interval(0.95)[0].min() < 0
+    assert free.sample(5).min() < 0
+
+
+@pytest.mark.parametrize(
+    ("strategy", "solver"),
+    [
+        (Conditioned(), None),
+        (Conditioned(joint=True), None),
+        (Linearized(), None),
+        (Projected(), None),
+        (Unconstrained(), None),
+        (None, "markov"),
+        (Projected(), "markov"),
+        (Unconstrained(), "markov"),
+    ],
+    ids=str,
+)
+def test_every_strategy_keeps_law_and_bounds(strategy, solver):
+    gp = fitted([SHARES, "all >= 0", "b <= 0.9", "a + b <= 0.95"], *measured(), strategy=strategy, solver=solver)
+    posterior = gp.posterior(T_NEW)
+    values = told(posterior)
+    assert values.min() >= 0.0
+    assert values[:, :, 1].max() <= 0.9
+    joint = np.concatenate([posterior.mean[None], values[3:]])
+    assert np.max(joint[:, :, 0] + joint[:, :, 1]) <= 0.95
+    assert np.all(np.isfinite(posterior.std))
+    if not isinstance(strategy, Unconstrained):
+        assert np.abs(joint.sum(axis=2) - 1.0).max() < 1e-12
+
+
+def test_bounds_alone_are_a_constraint():
+    X, Y = measured()
+    for bounds in ("all >= 0", ["a >= 0", "b > 0; c >= 0"], Bounds(lower=0)):
+        gp = fitted(bounds, X, Y)
+        assert type(gp.strategy_) is Unconstrained
+        assert told(gp.posterior(T_NEW)).min() == 0.0
+
+
+def test_a_point_is_told_the_same_alone_and_among_others(composition):
+    whole = composition.posterior(T_NEW)
+    for i in (0, 7, 22):
+        alone = composition.posterior(T_NEW[i : i + 1])
+        for one, many in (
+            (alone.mean, whole.mean),
+            (alone.std, whole.std),
+            *zip(alone.interval(), whole.interval(), strict=True),
+        ):
+            assert np.abs(one[0] - many[i]).max() < 1e-12
+
+
+def test_many_points_are_drawn_in_parts(composition):
+    many = np.linspace(0, 1, 2300)[:, None]
+    few = composition.posterior(many[::575])
+    whole = composition.posterior(many)
+    assert np.abs(whole.interval()[0][::575] - few.interval()[0]).max() < 1e-12
+    assert whole.mean.min() >= 0.0
+
+
+def test_intervals_are_quantiles_of_projected_draws():
+    """Against path draws of the free posterior, each max(draw - w variance, 0) with w found by bisection."""
+    posterior = fitted([SHARES, Bounds(lower=0)], *measured()).posterior(T_NEW)
+    variance = posterior._bounded.sds**2
+    draws = replace(posterior, bounding=None).sample(4000, random_state=1)
+    low, high = np.full((4000, 23, 1), -1e4), np.full((4000, 23, 1), 1e4)
+    for _ in range(70):
+        w = 0.5 * (low + high)
+        over = np.maximum(draws - w * variance, 0.0).sum(axis=2, keepdims=True) > 1.0
+        low, high = np.where(over, w, low), np.where(over, high, w)
+    moved = np.maximum(draws - w * variance, 0.0)
+    # Shares of draws at or below an end: many may lie on the bound itself.
+    for end, level in zip(posterior.interval(0.9), (0.05, 0.95), strict=True):
+        assert np.mean(moved <= end + 1e-9, axis=0).min() > level - 0.025
+        assert np.mean(moved < end - 1e-9, axis=0).max() < level + 0.025
+    assert np.abs(moved.std(axis=0) - posterior.std).max() < 0.05 * posterior.std.max()
+    assert np.abs(posterior.sample(4000, random_state=1) - moved).max() < 1e-9
+
+
+def test_closed_form_is_kept_where_no_bound_is_near():
+    X, Y = measured()
+    free, bounded = fitted(SHARES, X, Y).posterior(T_NEW), fitted([SHARES, Bounds(-5, 5)], X, Y).posterior(T_NEW)
+    assert not bounded._marginals.drawn.any()
+    assert np.array_equal(free.mean, bounded.mean)
+    assert np.array_equal(free.interval()[0], bounded.interval()[0])
+    assert np.array_equal(free.std, bounded.std)
+    assert bounded.gaussian_mixture() is not None
+    # Even the ends of an interval of all but nothing stay inside.
+    assert bounded.interval(1 - 1e-15)[1].max() <= 5.0
+
+
+def test_distribution_function_and_quantiles_agree(composition):
+    posterior = composition.posterior(T_NEW)
+    at_bound = posterior.cdf(np.zeros((23, 3)))
+    assert at_bound.max() > 0.5
+    assert np.all(posterior.cdf(np.full((23, 3), -1e-9)) == 0.0)
+    free = at_bound < 0.3
+    middle = posterior.quantile(0.4)
+    assert np.abs(posterior.cdf(middle) - 0.4)[free].max() < 1e-9
+    assert np.all(np.isfinite(posterior.log_density(middle)))
+    assert np.allclose(np.sqrt(np.diagonal(posterior.covariance())), posterior.std.ravel())
+
+
+def test_new_measurements_obey_bounds_that_all_measurements_obey():
+    X, Y = measured()
+    noisy = fitted([SHARES, Bounds(lower=0)], X, Y).posterior(T_NEW).observed()
+    assert noisy.ends is None
+    assert noisy.interval()[0].min() < 0
+    closed = np.maximum(Y, 0.0)
+    gp = fitted([SHARES, "all >= 0", "a + b <= 1.5"], X, closed / closed.sum(axis=1, keepdims=True))
+    inside = gp.posterior(T_NEW).observed()
+    assert min(e.min() for e in (*inside.interval(0.999), inside.sample(40))) == 0.0
+    drawn = inside.sample(3000, random_state=3)
+    assert np.abs(drawn.std(axis=0) / inside.std - 1.0).max() < 0.15
+    assert np.all(inside.cdf(np.full((23, 3), -1e-9)) == 0.0)
+
+
+def test_standard_deviations_of_clipped_mixtures():
+    rng = np.random.default_rng(5)
+    means, sds, weights = rng.normal(0, 1, (3, 4, 2)), rng.uniform(0.2, 1, (3, 4, 2)), np.array([0.5, 0.3, 0.2])
+    lower, upper = np.full((4, 2), -0.3), np.array([[0.4, np.inf]] * 4)
+    owner = rng.choice(3, 200_000, p=weights)
+    draws = np.clip(means[owner] + sds[owner] * rng.standard_normal((200_000, 4, 2)), lower, upper)
+    assert np.abs(clipped_std(GaussianMixture(means, sds, weights), lower, upper) - draws.std(axis=0)).max() < 0.005
+
+
+def test_bounds_given_by_columns_and_inputs():
+    X, Y = measured()
+    frame = pd.DataFrame({"t": X[:, 0], "capacity": 0.5 + 0.1 * X[:, 0], "total": 1.0})
+    table = pd.DataFrame(Y, columns=list("abc"))
+    gp = ConstrainedGP(
+        ["a + b + c = S", "all >= 0", "a <= capacity", "b <= 0.9 - t/5"],
+        inputs=["t"],
+        outputs=list("abc"),
+        constants={"capacity": "capacity", "S": "total"},
+        uncertainty="plug-in",
+        restarts=0,
+    ).fit(frame, table)
+    new = pd.DataFrame({"t": T_NEW[:, 0], "capacity": 0.5 + 0.1 * T_NEW[:, 0], "total": 1.0})
+    values = told(gp.posterior(new))
+    assert np.all(values[:, :, 0] <= new["capacity"].to_numpy())
+    assert np.all(values[:, :, 1] <= 0.9 - T_NEW[:, 0] / 5)
+    assert np.abs(np.concatenate([values[:1], values[3:]]).sum(axis=2) - 1.0).max() < 1e-12
+    impossible = new.assign(capacity=-1.0)
+    with pytest.raises(ConstraintError, match=r"no outputs .* lie within the bounds .* at x = \[0.0, -1.0, 1.0\]"):
+        _ = gp.posterior(impossible).mean
+
+
+def test_infeasible_sets_and_wrong_strategies_are_refused():
+    X, Y = measured(6)
+    with pytest.raises(ConstraintError, match=r"'a >= 0.8', 'b >= 0.3', 'c >= 0' and 'a \+ b \+ c = 1' together"):
+        fitted([SHARES, "a >= 0.8; b >= 0.3; c >= 0; c <= 4"], X, Y)
+    with pytest.raises(ConstraintError, match="takes no bounds"):
+        fitted([SHARES, "a >= 0"], X, Y, strategy=Transformed())
+
+
+def test_measured_values_outside_are_counted_and_kept():
+    X, Y = measured()
+    gp = fitted([SHARES, "all >= 0"], X, Y)
+    assert gp.fit_report_["measured_outside_bounds"] == {n: int(np.sum(Y[:, t] < 0)) for t, n in enumerate("abc")}
+    assert "all >= 0" not in str(gp.fit_report_)
+    assert "bounds: a >= 0; b >= 0; c >= 0" in str(gp.fit_report_)
+    free = fitted(SHARES, X, Y)
+    assert np.array_equal(free.fitted_.components[0].theta, gp.fitted_.components[0].theta)
+
+
+def test_zeros_in_a_composition_need_no_replacement():
+    t = np.linspace(0, 1, 16)
+    a = np.maximum(0.6 - 1.5 * t, 0.0)
+    Y = np.stack([a, 0.3 + 0 * t, 0.7 - a], axis=1)
+    values = told(fitted([SHARES, "all >= 0"], t[:, None], Y).posterior(T_NEW))
+    assert values.min() == 0.0
+    assert np.abs(values[0, 18:, 0]).max() < 0.02
+
+
+@pytest.mark.parametrize("strategy", [Linearized(), Projected()], ids=str)
+def test_curved_laws(strategy):
+    t = np.linspace(0, 1, 20)
+    angle = np.pi * np.clip(0.5 + 0.55 * np.sin(2 * np.pi * t), 0, 1)
+    Y = np.stack([np.sin(angle), np.cos(angle)], axis=1) + 0.1 * np.random.default_rng(4).standard_normal((20, 2))
+    gp = fitted("a**2 + b**2 = 1; a >= 0; b <= 1", t[:, None], Y, strategy=strategy)
+    posterior = gp.posterior(T_NEW)
+    values = told(posterior)
+    assert replace(posterior, bounding=None).interval(0.95)[0][:, 0].min() < 0
+    assert values[:, :, 0].min() >= 0.0
+    assert values[:, :, 1].max() <= 1.0
+    joint = np.concatenate([values[:1], values[3:]])
+    assert np.abs(np.sum(joint**2, axis=2) - 1.0).max() < 1e-9
+
+
+def test_a_bound_chooses_the_branch():
+    """z was never measured and its square is: without the bound both signs are possible."""
+    t = np.linspace(0, 1, 12)
+    Y = np.stack([np.full(12, np.nan), 1.0 + t], axis=1)
+    gp = fitted("a**2 = b; a >= 0", t[:, None], Y, kernel="rbf")
+    posterior = gp.posterior(T_NEW)
+    assert np.abs(posterior.mean[:, 0] - np.sqrt(1 + T_NEW[:, 0])).max() < 0.05
+    assert told(posterior)[:, :, 0].min() >= 0.0
+
+
+def test_an_unknown_constant_stands_beside_bounds():
+    X, Y = measured()
+    gp = fitted(["a + b + c = S", "all >= 0"], X, Y, constants={"S": "unknown"})
+    posterior = gp.posterior(T_NEW)
+    assert told(posterior).min() >= 0.0
+    total = posterior.constants()["mean"].iloc[0]
+    assert np.abs(posterior.mean.sum(axis=1) - total).max() < 1e-10
+
+
+@pytest.mark.parametrize("constraint", [[SHARES, "all >= 0", "a + b <= 0.9"], Bounds({"a": 0.0}, {"b": 0.9})], ids=str)
+def test_saved_models_keep_their_bounds(constraint, tmp_path):
+    gp = fitted(constraint, *measured())
+    gp.save(tmp_path / "model.sumgp")
+    loaded = sumgp.load(tmp_path / "model.sumgp")
+    assert np.array_equal(told(gp.posterior(T_NEW)), told(loaded.posterior(T_NEW)))
+
+
+def test_bounds_that_are_functions_are_handed_over_again(tmp_path):
+    bounds = Bounds({"a": lambda x: 0.1 * x[:, 0]})
+    gp = fitted([SHARES, bounds], *measured())
+    with pytest.warns(sumgp.SumGPWarning, match="given as Python code"):
+        gp.save(tmp_path / "model.sumgp")
+    with pytest.raises(ConstraintError, match="load it with constraint="):
+        sumgp.load(tmp_path / "model.sumgp")
+    with pytest.raises(ConstraintError, match="hand over that one"):
+        sumgp.load(tmp_path / "model.sumgp", constraint=SHARES)
+    with pytest.raises(ConstraintError, match="not the law that was fitted"):
+        sumgp.load(tmp_path / "model.sumgp", constraint=[SHARES, Bounds({"a": lambda x: 0.2 * x[:, 0]})])
+    loaded = sumgp.load(tmp_path / "model.sumgp", constraint=[SHARES, bounds])
+    assert np.array_equal(told(gp.posterior(T_NEW)), told(loaded.posterior(T_NEW)))
+
+
+def test_figures_and_the_report_show_bounds(composition):
+    labels = composition.posterior(T_NEW).plot().axes[0].get_legend_handles_labels()[1]
+    assert "bound" in labels
+    far = fitted([SHARES, Bounds(lower=-50)], *measured())
+    assert "bound" not in far.posterior(T_NEW).plot().axes[0].get_legend_handles_labels()[1]
+    found, _ = caught(lambda: study(composition, T_NEW, (), lambda stage: None))
+    page = render_fit(found, "shares")
+    assert "bound: a &gt;= 0" in page
+    assert "Measured values outside the bounds count as noise" in page
+
+
+def test_the_command_line(tmp_path):
+    X, Y = measured(8)
+    table = tmp_path / "data.csv"
+    pd.DataFrame({"t": X[:, 0], **dict(zip("abc", Y.T, strict=True))}).to_csv(table, index=False)
+    run = CliRunner().invoke
+    checked = run(app, ["check", SHARES, "all >= 0", "--outputs", "a,b,c"])
+    assert checked.exit_code == 0
+    assert "bound: c >= 0" in checked.output
+    alone = run(app, ["check", "a >= 0", "--outputs", "a,b,c", "--json"])
+    assert '"bounds": [\n    "a >= 0"\n  ]' in alone.output
+    assert '"strategy": "Unconstrained"' in alone.output
+    assert run(app, ["check", SHARES, "a >= 2", "b >= 0", "c >= 0", "--outputs", "a,b,c"]).exit_code != 0
+    arguments = ["fit", str(table), "--inputs", "t", "--out", str(tmp_path / "out"), "--plug-in", "--grid", "15"]
+    done = run(app, [*arguments, "--constraint", SHARES, "--constraint", "all >= 0"])
+    assert done.exit_code == 0, done.output
+    predictions = pd.read_csv(tmp_path / "out" / "predictions.csv")
+    assert predictions[[f"{n}{s}" for n in "abc" for s in ("", "_lower")]].min().min() >= 0.0
