@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 from rich.console import Console
 
@@ -71,15 +72,23 @@ def complete(
         uncertainty="plug-in" if plug_in else "integrated",
         random_state=seed,
     )
-    X, Y = frame.drop(columns=y_names), frame[y_names]
+    _say(console, as_json, *_filled(gp, frame, (level, smooth), console, out), out)
+
+
+def _filled(
+    gp: ConstrainedGP, frame: pd.DataFrame, how: tuple[float, bool], console: Console, out: Path
+) -> tuple[Completion, list[str]]:
+    """Fit, fill and write the file; also the warnings. ``how``: level, and whether measured cells are smoothed."""
+    names = list(gp.outputs or ())
+    X, Y = frame.drop(columns=names), frame[names]
     with stages(console, "reading") as tell, threads_for(Y.size):
         _, told = caught(lambda: gp.fit(X, Y, progress=tell))
         tell("filling gaps")
-        done, more = caught(lambda: gp.complete(X, Y, level=level, smooth_measured=smooth))
+        done, more = caught(lambda: gp.complete(X, Y, level=how[0], smooth_measured=how[1]))
         write_file(out, as_csv(done.to_frame()))
-    _say(console, as_json, done, [*told, *more], out)
-    if not as_json and (note := escape_note([*x_names, *gp.data_.extra_columns, *y_names])):
-        console.print(note, markup=False, highlight=False)
+    if note := escape_note([*frame.columns]):
+        told = (*told, note)
+    return done, [*told, *more]
 
 
 def _say(console: Console, as_json: bool, done: Completion, warned: list[str], out: Path) -> None:
