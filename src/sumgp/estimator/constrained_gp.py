@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from sumgp.data import (
     Calendar,
     Data,
-    Scaling,
     choose_scaling,
     is_frame,
     noise_reach,
@@ -27,7 +26,6 @@ from sumgp.errors import ConstraintError, DataError, Status, worded
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared
 from sumgp.estimator.preparation import (
     Wanted,
-    all_stationary,
     as_constraint,
     bound_law,
     check_choices,
@@ -42,6 +40,7 @@ from sumgp.estimator.preparation import (
     eliminated,
     period_of,
     read_fit_tables,
+    unshifted,
     warn_of_settings_without_effect,
     warn_of_unused_constants,
     with_named_choices,
@@ -201,7 +200,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         law = None if law is None else with_errors(law, learnt_errors(law, data))
         groups = output_groups(chosen_groups(self.groups, constraint, output_names, input_names), output_names)
         ordered = data.at(data.order)
-        scaling = self._scaling(ordered, groups)
+        scaling = unshifted(choose_scaling(ordered, groups, unit_inputs=self.kernel is None), self.kernel)
         split = eliminated(law, self.strategy)
         imposed = law if split is None else split.rest
         scaling = complete_scaling(law, ordered, scaling) if split is None else split.completed(ordered, scaling)
@@ -229,13 +228,6 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             rougher=rougher_candidates(half_range) if kernel is None else (),
         )
         return problem, law
-
-    def _scaling(self, ordered: Data, groups: Sequence[Sequence[int]]) -> Scaling:
-        """Sizes of inputs and outputs; kernels that know where zero is get inputs that are not shifted."""
-        scaling = choose_scaling(ordered, groups, unit_inputs=self.kernel is None)
-        if self.kernel is None or all_stationary(self.kernel):
-            return scaling
-        return replace(scaling, x_shift=np.zeros_like(scaling.x_shift))
 
     def _solver(self, data: Data, law: Law | None) -> tuple[Solver, Any]:
         """The solver asked for or chosen, and the kernel that goes with it; warns of settings that it does not look at."""

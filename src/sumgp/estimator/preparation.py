@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -271,10 +271,11 @@ def period_of(strategy: Any, data: Data, scaling: Scaling) -> Period | None:
     return None if isinstance(strategy, Transformed) else shown_period(scaling.inputs(data.x), scaling.outputs(data.y))
 
 
-def all_stationary(kernel: Any) -> bool:
-    """True if no part of the user's kernel knows where zero is."""
+def unshifted(scaling: Scaling, kernel: Any) -> Scaling:
+    """The scaling, with inputs that are not shifted where a part of the user's kernel knows where zero is."""
     kernels = kernel if isinstance(kernel, Sequence) else [kernel]
-    return all(leaf.is_stationary() for k in kernels if isinstance(k, Kernel) for leaf in leaves(k))
+    stationary = all(leaf.is_stationary() for k in kernels if isinstance(k, Kernel) for leaf in leaves(k))
+    return scaling if stationary else replace(scaling, x_shift=np.zeros_like(scaling.x_shift))
 
 
 def checked_rank(rank: int | None, n_outputs: int) -> int | None:

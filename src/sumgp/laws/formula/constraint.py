@@ -17,8 +17,8 @@ from sumgp.laws.constraint import Constraint
 from sumgp.laws.formula.bounds import for_all, linear_row
 from sumgp.laws.formula.derivatives import differentiating_inputs, read_derivatives
 from sumgp.laws.formula.explain import constant_lines, explain_law
-from sumgp.laws.formula.syntax import parse_bounds, parse_equation, split_laws
-from sumgp.laws.formula.tolerance import held_up_to, split_tolerance
+from sumgp.laws.formula.syntax import split_laws
+from sumgp.laws.formula.tolerance import held_up_to, read_laws
 from sumgp.laws.formula.tree import (
     BUILT_IN,
     Call,
@@ -246,16 +246,7 @@ class FormulaConstraint(Constraint):
         self.laws: tuple[str, ...] = tuple(law for text in texts for law in split_laws(text))
         if not self.laws:
             raise ConstraintError(worded("formula", "at least one equation", "empty text", 'write "z + v = 1"'))
-        tolerant = [(law, split_tolerance(law)) for law in self.laws]
-        pairs = [(law, part, parse_bounds(part.law)) for law, part in tolerant]
-        for law, part, bounds in pairs:
-            if bounds and part.sd != 0:
-                raise ConstraintError(worded("formula", "a bound without an error", repr(law), "leave out what follows +-"))
-        self._bounds = tuple(bound for *_, bounds in pairs for bound in bounds)
-        held = [(law, part) for law, part, bounds in pairs if not bounds]
-        self._laws = tuple(parse_equation(part.law) for _, part in held)
-        self._texts = tuple(law for law, _ in held)
-        self._tolerances = np.array([part.sd for _, part in held])
+        self._laws, self._texts, self._tolerances, self._bounds = read_laws(self.laws)
         self._equations = (*self._laws, *self._bounds)
 
     @property
