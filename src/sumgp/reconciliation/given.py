@@ -81,6 +81,8 @@ def bound_law(law: Any, constants: Mapping[str, Any] | None, given: Forecasts) -
     constraint = _hierarchy(law, given.outputs) if is_frame(law) else as_constraint(law, constants)
     if constraint is None:
         raise ConstraintError(worded("law", "a law to move the forecasts onto", "None", "e.g. 'a + b = total'"))
+    if isinstance(constraint, Constraint) and constraint.bounds(given.outputs, given.inputs):
+        raise ConstraintError(worded("law", "equations", "a bound", "reconcile takes no bounds; leave it out"))
     bound = constraint.bind(given.outputs, given.inputs) if isinstance(constraint, Constraint) else constraint
     if bound.outputs != given.outputs:
         got = f"one for {list(bound.outputs)}"
