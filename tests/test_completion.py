@@ -39,7 +39,7 @@ def test_closed_cells_are_filled_by_the_law_and_measured_cells_stay() -> None:
     t, Y = composition(1000, closed=True)
     holed = with_gaps(Y, 1000)
     gp = ConstrainedGP(LAW, outputs=["a", "b", "c"], **FAST).fit(t, holed)
-    done = gp.complete(t, holed)
+    done = gp.completion(t, holed)
     measured = ~np.isnan(holed)
     assert np.array_equal(done.mean[measured], holed[measured])
     assert not done.std[measured].any()
@@ -56,8 +56,8 @@ def test_new_rows_and_fitted_rows_agree_and_nothing_is_used_twice(closed: bool) 
     t, Y = composition(1001, closed)
     holed = with_gaps(Y, 1001)
     gp = ConstrainedGP(LAW, outputs=["a", "b", "c"], **FAST).fit(t, holed)
-    done = gp.complete(t, holed)
-    turned = gp.complete(t[::-1].copy(), holed[::-1].copy())
+    done = gp.completion(t, holed)
+    turned = gp.completion(t[::-1].copy(), holed[::-1].copy())
     assert turned.mean[::-1] == pytest.approx(done.mean, abs=1e-9)
     # Rows that were fitted have their cells in the posterior already.
     assert gp.posterior(t, given=holed).mean == pytest.approx(gp.posterior(t).mean, abs=1e-9)
@@ -77,7 +77,7 @@ def test_leave_cell_out_error_and_calibration_with_noise() -> None:
         t, Y = composition(seed, closed=False, sd=0.5)
         holed = with_gaps(Y, seed)
         gp = ConstrainedGP(LAW, outputs=["a", "b", "c"], **FAST).fit(t, holed)
-        done, gaps = gp.complete(t, holed), np.isnan(holed)
+        done, gaps = gp.completion(t, holed), np.isnan(holed)
         z += ((done.mean - Y)[gaps] / done.std[gaps]).tolist()
         new = gp.posterior(t, given=Y).observed()
         assert np.array_equal(new.mean, Y)
@@ -95,7 +95,7 @@ def test_closed_rows_with_two_gaps_use_the_measured_cell() -> None:
         t, Y = composition(seed, closed=True, sd=0.5)
         holed = with_gaps(Y, seed)
         gp = ConstrainedGP(LAW, outputs=["a", "b", "c"], **FAST).fit(t, holed)
-        done, two = gp.complete(t, holed), np.isnan(holed) & (np.isnan(holed).sum(axis=1) == 2)[:, None]
+        done, two = gp.completion(t, holed), np.isnan(holed) & (np.isnan(holed).sum(axis=1) == 2)[:, None]
         errors += ((done.mean - Y)[two] ** 2).tolist()
         without += ((gp.posterior(t).mean - Y)[two] ** 2).tolist()
         z += ((done.mean - Y)[two] / done.std[two]).tolist()
@@ -109,12 +109,12 @@ def test_curved_law_fills_with_the_root_nearest_the_fit() -> None:
     holed = Y.copy()
     holed[[7, 16, 20], 1] = np.nan
     gp = ConstrainedGP("z**2 + v**2 = 1", outputs=["z", "v"], **FAST).fit(t, holed)
-    done = gp.complete(t, holed)
+    done = gp.completion(t, holed)
     assert done.mean == pytest.approx(Y, abs=1e-6)
     assert done.determined.sum() == 3
     holed[7, 0] = 1.5
     with pytest.warns(SumGPWarning, match=r"1 row\(s\) \(7, counted from 0\)"):
-        impossible = gp.complete(t, holed)
+        impossible = gp.completion(t, holed)
     assert not impossible.determined[7].any()
 
 
@@ -123,21 +123,23 @@ def test_tables_blocks_and_words() -> None:
     holed = with_gaps(Y, 1002)
     X, table = pd.DataFrame({"t": t}), pd.DataFrame(holed, columns=["a", "b", "c"])
     gp = ConstrainedGP(LAW, **FAST).fit(X, table)
-    done = gp.complete(X, table)
-    many = gp.complete(np.tile(t, 10), np.tile(holed, (10, 1)))
+    done = gp.completion(X, table)
+    many = gp.completion(np.tile(t, 10), np.tile(holed, (10, 1)))
     assert many.mean[-40:] == pytest.approx(done.mean, abs=1e-9)
-    frame = done.to_frame()
-    assert list(frame.columns[:6]) == ["t", "a", "a_sd", "a_lower", "a_upper", "a_source"]
+    frame = gp.complete(X, table)
+    pd.testing.assert_frame_equal(frame, done.to_frame())
+    assert frame["a_determined"].dtype == bool
+    assert list(frame.columns[:6]) == ["t", "a", "a_sd", "a_lower", "a_upper", "a_determined"]
     assert frame["a"].notna().all()
     assert "30 gaps filled, 10 of them determined by the law" in repr(done)
     assert "<table" in done._repr_html_()
     assert np.all(done.lower <= done.mean)
     assert np.all(done.mean <= done.upper)
-    smooth = gp.complete(X, table, smooth_measured=True)
+    smooth = gp.completion(X, table, smooth_measured=True)
     assert smooth.mean[0] == pytest.approx(gp.posterior(X).mean[0], abs=1e-9)
     assert np.all(smooth.std[0] > 0)
     draws = gp.posterior(X, given=table).observed().sample(50)
     assert np.max(np.abs(draws.sum(axis=2) - 10.0)) < 1e-6
     assert np.array_equal(draws[0][~np.isnan(holed)], holed[~np.isnan(holed)])
     with pytest.raises(DataError, match="level"):
-        gp.complete(X, table, level=1.0)
+        gp.completion(X, table, level=1.0)

@@ -43,7 +43,7 @@ def test_gaps_are_filled_and_the_rest_stays(sumgp, composition: Path, tmp_path: 
     assert (result.code, result.err) == (0, "")
     assert "14 rows, 3 gaps filled, 1 of them determined by the law" in result.out
     given, filled = pd.read_csv(composition), pd.read_csv(out)
-    assert list(filled.columns[:6]) == ["t", "a", "a_sd", "a_lower", "a_upper", "a_source"]
+    assert list(filled.columns[:6]) == ["t", "a", "a_sd", "a_lower", "a_upper", "a_determined"]
     for name in "abc":
         kept = given[name].notna()
         assert filled.loc[kept, name].to_numpy() == pytest.approx(given.loc[kept, name].to_numpy(), rel=1e-12)

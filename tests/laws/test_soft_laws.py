@@ -76,13 +76,13 @@ def test_learnt_error_fills_gaps_that_the_exact_law_misses(tmp_path: Path) -> No
     with pytest.warns(SumGPWarning, match="'\\+- unknown' at its end"):
         exact = ConstrainedGP("a = b + c", **settings).fit(t, holed)
     gaps = np.isnan(holed)
-    done = gp.complete(t, holed)
+    done = gp.completion(t, holed)
     error = np.sqrt(np.mean((done.mean - Y)[gaps] ** 2))
     assert error < 1.8
-    assert error < 0.6 * np.sqrt(np.mean((exact.complete(t, holed).mean - Y)[gaps] ** 2))
+    assert error < 0.6 * np.sqrt(np.mean((exact.completion(t, holed).mean - Y)[gaps] ** 2))
     assert np.mean(np.abs((done.mean - Y)[gaps]) < 1.96 * done.std[gaps]) > 0.7
     assert not done.determined.any()
     gp.save(tmp_path / "model.sumgp")
     again = load(tmp_path / "model.sumgp")
-    assert again.complete(t, holed).mean == pytest.approx(done.mean, abs=1e-9)
+    assert again.completion(t, holed).mean == pytest.approx(done.mean, abs=1e-9)
     assert again.fit_report_.details["soft_laws"] == [words]

@@ -84,7 +84,7 @@ def _filled(
     with stages(console, "reading") as tell, threads_for(Y.size):
         _, told = caught(lambda: gp.fit(X, Y, progress=tell))
         tell("filling gaps")
-        done, more = caught(lambda: gp.complete(X, Y, level=how[0], smooth_measured=how[1]))
+        done, more = caught(lambda: gp.completion(X, Y, level=how[0], smooth_measured=how[1]))
         write_file(out, as_csv(done.to_frame()))
     if note := escape_note([*frame.columns]):
         told = (*told, note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -60,6 +60,9 @@ from sumgp.prediction import Bounding, Completion, Posterior, RowPosterior, comp
 from sumgp.priors import map_candidates, read_noise, read_weights, rougher_candidates
 from sumgp.solvers import Solver
 from sumgp.strategies import Asked, FitProblem, Fitted, Strategy, Unconstrained, choose_map_solver, typical_range
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class ConstrainedGP(RegressorMixin, BaseEstimator):
@@ -274,13 +277,18 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         """Posterior of all outputs at X, given data and law, and given the cells ``given`` (n, T) measured there."""
         return self._points(X) if given is None else given_rows(*self._table(X, given))
 
-    def complete(self, X: Any, Y: Any, *, level: float = 0.95, smooth_measured: bool = False) -> Completion:
+    def complete(self, X: Any, Y: Any, *, level: float = 0.95, smooth_measured: bool = False) -> pd.DataFrame:
         """The table X, Y (NaN = gap) with every gap filled from the fit, the cells measured in the same row, and the law.
 
-        A gap is filled with the measurement that is expected there: ``std``, ``lower`` and ``upper`` include the noise.
-        Measured cells stay as they are; ``smooth_measured`` puts the estimated true values in their place. Rows may be
-        those that were fitted, or new ones.
+        Of each output: value, ``_sd``, ``_lower``, ``_upper``, ``_determined`` (by the law, from the row's own cells) and
+        ``_source``. A gap is filled with the measurement that is expected there, so that the interval includes the noise.
+        Measured cells stay; ``smooth_measured`` puts estimated true values in their place. Rows may be new ones.
         """
+        frame = self.completion(X, Y, level=level, smooth_measured=smooth_measured).to_frame()
+        return frame.set_axis(Y.index) if is_frame(Y) else frame
+
+    def completion(self, X: Any, Y: Any, *, level: float = 0.95, smooth_measured: bool = False) -> Completion:
+        """What ``complete`` gives, as arrays (n, T)."""
         return complete_rows(*self._table(X, Y), level, smooth_measured)
 
     def _table(self, X: Any, Y: Any) -> tuple[Posterior, np.ndarray]:

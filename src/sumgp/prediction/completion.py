@@ -120,9 +120,9 @@ class Completion:
         return np.where(self.measured, "measured", np.where(self.determined, "law", "fit"))
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per row of the table: inputs, then value, sd, lower, upper and source of each output."""
-        parts = {"": self.mean, "_sd": self.std, "_lower": self.lower, "_upper": self.upper, "_source": self.source}
-        return _frame(self.rows, parts)
+        """One row per row of the table: inputs, then value, sd, lower, upper, determined and source of each output."""
+        parts = {"": self.mean, "_sd": self.std, "_lower": self.lower, "_upper": self.upper}
+        return _frame(self.rows, parts | {"_determined": self.determined, "_source": self.source})
 
 
 def _frame(rows: RowPosterior, parts: dict[str, np.ndarray]) -> pd.DataFrame:
