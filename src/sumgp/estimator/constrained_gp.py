@@ -22,7 +22,7 @@ from sumgp.data import (
     read_outputs,
     with_extra_columns,
 )
-from sumgp.errors import ConstraintError, DataError, Status, worded
+from sumgp.errors import DataError, Status, worded
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared
 from sumgp.estimator.preparation import (
     Wanted,
@@ -46,6 +46,7 @@ from sumgp.estimator.preparation import (
     with_named_choices,
 )
 from sumgp.estimator.soundness import (
+    check_strategy,
     checked_status,
     looked_at,
     soft_law_report,
@@ -150,16 +151,12 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         tables = read_fit_tables(X, Y, wanted, as_constraint(self.constraint, self.constants))
         problem, law = chosen._problem(tables.X, tables.Y, progress or (lambda stage: None), sample_weight)
         strategy = chosen.strategy if chosen.strategy is not None else default_strategy(law)
-        if law is None and not isinstance(strategy, Unconstrained):
-            name = type(strategy).__name__
-            raise ConstraintError(f"strategy: {name}() needs a law, got constraint=None; give one or use Unconstrained()")
+        check_strategy(strategy, law, problem.bounds)
         imposed = None if isinstance(strategy, Unconstrained) else problem.law
         check_derivatives(strategy, imposed)
         if imposed is not None:
             check_law(imposed, problem.data, problem.scaling)
         bounding = Bounding.of(problem.bounds, None if isinstance(strategy, Unconstrained) else law, problem.data)
-        if bounding is not None and isinstance(strategy, Transformed):
-            raise ConstraintError("strategy: Transformed() takes no bounds; use Linearized(), or leave strategy=None")
         with threads_for(problem.y.size):
             fitted = strategy.fit(problem.in_order())
         self._keep(problem, law, strategy, fitted)

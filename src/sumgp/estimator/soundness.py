@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sumgp.data import Data, in_bulk
-from sumgp.errors import SumGPWarning
-from sumgp.laws import Law, typical_rows
+from sumgp.errors import ConstraintError, SumGPWarning
+from sumgp.laws import Inequalities, Law, typical_rows
+from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
-from sumgp.strategies import FitProblem, closed_imbalance
+from sumgp.strategies import FitProblem, Strategy, Unconstrained, closed_imbalance
 
 # Codes that instruments and file formats write for "missing": -999, 9999.0, 99.99e3 and the like, and fill values.
 NINES = tuple(10.0**digits - 1.0 for digits in range(3, 10))
@@ -46,6 +47,15 @@ class WildValues:
             f"Y: {place}, while {others}: no noise explains both, and the fit now takes {self.output!r} for very noisy; "
             "correct the value, or write NaN if it was not measured"
         )
+
+
+def check_strategy(strategy: Strategy, law: Law | None, bounds: Inequalities | None) -> None:
+    """Refuse a strategy that has nothing to impose, or cannot keep bounds."""
+    if law is None and not isinstance(strategy, Unconstrained):
+        name = type(strategy).__name__
+        raise ConstraintError(f"strategy: {name}() needs a law, got constraint=None; give one or use Unconstrained()")
+    if bounds is not None and isinstance(strategy, Transformed):
+        raise ConstraintError("strategy: Transformed() takes no bounds; use Linearized(), or leave strategy=None")
 
 
 def find_wild_values(data: Data) -> tuple[WildValues, ...]:
