@@ -246,7 +246,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         self.strategy_ = strategy
         self.n_features_in_ = problem.data.x.shape[1]
         self.n_outputs_ = problem.n_outputs
-        self.calendar_ = {}
+        self.bounding_, self.calendar_ = None, {}
         report = dict(fitted.report)
         self.fit_report_ = FitReport(
             status=report.pop("status"),
