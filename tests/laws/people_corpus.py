@@ -118,7 +118,7 @@ HINTED = [
     # bounds and soft laws
     Hinted("a => b", "a b", "write >= for a bound", ""),
     Hinted("a != b", "a b", "only equalities and bounds", ""),
-    Hinted("a + b = 1 +- 0.1", "a b", "up to an error", "a + b = 1"),
+    Hinted("a + b = 1 +- x", "a b", "a number is expected", "a + b = 1 +- 0.1"),
     Hinted("a + b ≈ 1", "a b", "write = for an exact law", "a + b = 1"),
     # derivatives
     Hinted("z' = v", "z v", "write d(z, t)", "d(z, t) = v"),

@@ -64,13 +64,14 @@ class Bounding:
             found["measured_outside_bounds"] = {name: count for name, count in counts.items() if count}
         return found
 
-    def near(self, scaling: Scaling, mixture: GaussianMixture, x: np.ndarray) -> np.ndarray:
+    def near(self, scaling: Scaling, noise: np.ndarray, mixture: GaussianMixture, x: np.ndarray) -> np.ndarray:
         """(n,) truth of whether a component of the unit-free mixture may leave the bounds, or has its mean outside.
 
+        ``noise`` (T,): variances that a measurement has besides, zero for true values.
         The standard deviation of a sum is at most the sum of those of its terms.
         """
         limits = self.bounds.limits(x)
-        means, sds = scaling.restore(mixture.means), NEAR * mixture.sds * scaling.y_scale  # (K, n, T)
+        means, sds = scaling.restore(mixture.means), NEAR * np.sqrt(mixture.sds**2 + noise) * scaling.y_scale
         outside = np.any((means - sds < limits.lower) | (means + sds > limits.upper), axis=(0, 2))
         sums = np.einsum("nqt,knt->knq", limits.G, means) + np.einsum("nqt,knt->knq", np.abs(limits.G), sds)
         return outside | np.any(sums > limits.h, axis=(0, 2))

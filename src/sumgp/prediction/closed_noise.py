@@ -15,25 +15,29 @@ if TYPE_CHECKING:
     from sumgp.prediction.posterior import Posterior
 
 
-def within_law(posterior: Posterior, noise: np.ndarray) -> np.ndarray:
+EVERYWHERE = slice(None)  # all points of a posterior
+
+
+def within_law(posterior: Posterior, noise: np.ndarray, points: np.ndarray | slice = EVERYWHERE) -> np.ndarray:
     """(n, T, T) matrices A that take independent noise with variances (T,), unit-free, into the law's tangent."""
     law, scaling, T = posterior.law, posterior.scaling, len(noise)
     assert law is not None
     # Data of laws with unknown constants are not looked at for closure: there are outputs only.
-    J = law.jacobian(posterior.mean, posterior.x)[:, :, :T] * scaling.y_scale
-    J = np.where(law.active(posterior.x)[:, :, None], J, 0.0)
+    x = posterior.x[points]
+    J = law.jacobian(posterior.mean[points], x)[:, :, :T] * scaling.y_scale
+    J = np.where(law.active(x)[:, :, None], J, 0.0)
     size = np.linalg.norm(J, axis=2, keepdims=True)
     J = J / np.where(size > 0, size, 1.0)
     JV = J * noise
     return np.eye(T) - JV.swapaxes(1, 2) @ np.linalg.pinv(JV @ J.swapaxes(1, 2), rcond=1e-12, hermitian=True) @ J
 
 
-def noise_variances(posterior: Posterior) -> np.ndarray:
+def noise_variances(posterior: Posterior, points: np.ndarray | slice = EVERYWHERE) -> np.ndarray:
     """(K, n, T) noise variances of each component; (K, 1, T) where the data are not closed."""
     noises = [c.noise for c in posterior.fitted.components]
     if not posterior.closed:
         return np.stack(noises)[:, None, :]
-    return np.stack([np.einsum("ntt->nt", within_law(posterior, v)) * v for v in noises])
+    return np.stack([np.einsum("ntt->nt", within_law(posterior, v, points)) * v for v in noises])
 
 
 def noise_covariances(posterior: Posterior) -> np.ndarray:
@@ -44,16 +48,21 @@ def noise_covariances(posterior: Posterior) -> np.ndarray:
     return within_law(posterior, noise) * noise
 
 
-def with_closed_noise(posterior: Posterior, draws: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Unit-free draws (count, n, C) of true values as measurements that meet the law."""
+def measured_outputs(
+    posterior: Posterior, draws: np.ndarray, normal: np.ndarray, points: np.ndarray | slice = EVERYWHERE
+) -> np.ndarray:
+    """(count, n, T) measurements that meet the law, in the user's units, of unit-free draws (count, n, C) of true values.
+
+    ``normal`` (count, n or 1, T): standard normal numbers. Bounds that all measurements of the data obey are kept too.
+    """
     noise = posterior.fitted.weights @ np.stack([c.noise for c in posterior.fitted.components])
     T = len(noise)
-    independent = generator.standard_normal((*draws.shape[:2], T)) * np.sqrt(noise)
     moved = draws.copy()
-    moved[:, :, :T] += np.einsum("ntu,knu->knt", within_law(posterior, noise), independent)
+    moved[:, :, :T] += np.einsum("ntu,knu->knt", within_law(posterior, noise, points), normal * np.sqrt(noise))
     law = posterior.fitted.law
-    if law is None or law.is_linear:
-        return moved
-    metric = np.zeros((draws.shape[2],) * 2)
-    metric[range(T), range(T)] = noise
-    return projected_draws(law, moved, np.broadcast_to(metric, (draws.shape[1], *metric.shape)), posterior.x)
+    if law is not None and not law.is_linear:
+        metric = np.zeros((draws.shape[2],) * 2)
+        metric[range(T), range(T)] = noise
+        metrics = np.broadcast_to(metric, (draws.shape[1], *metric.shape))
+        moved = projected_draws(law, moved, metrics, posterior.x[points])
+    return posterior.scaling.restore(moved[:, :, :T]) if posterior.ends is None else posterior.outputs_of(moved, points)

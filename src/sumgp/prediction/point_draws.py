@@ -8,7 +8,7 @@ predicted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from sumgp.laws import UnitFreeLaw
-from sumgp.prediction.closed_noise import noise_variances
+from sumgp.prediction.closed_noise import measured_outputs, noise_variances
 from sumgp.priors import canonical_order
 from sumgp.strategies import Unprojected, projected_draws
 
@@ -193,10 +193,13 @@ def drawn_marginals(posterior: Posterior, parts: Sequence[Unprojected], points: 
         slopes = np.abs(law.jacobian(np.ones((1, C)), data.x[rows][:1])).sum(axis=(0, 1))
     order = canonical_order(posterior.scaling.outputs(data.y[rows]), data.output_names, slopes[:T])
     numbers = common_numbers(fitted.weights, np.concatenate([np.argsort(order), np.arange(T, C)]))
-    draws = posterior.outputs_of(point_draws(law, parts, numbers, posterior.x[points]), points)
+    columns = point_draws(law, parts, numbers, posterior.x[points])
+    if posterior.noisy and posterior.closed and posterior.ends is not None:
+        normal = np.random.default_rng(SEED).standard_normal((len(columns), 1, T))
+        return DrawnMarginals(np.sort(measured_outputs(posterior, columns, normal, points), axis=0))
+    draws = posterior.outputs_of(columns, points)
     if posterior.noisy:
-        here = replace(posterior, x=posterior.x[points], truth=None, noisy=False) if posterior.closed else posterior
-        sds = posterior.scaling.y_scale * np.sqrt(noise_variances(here))[numbers.owners]
+        sds = posterior.scaling.y_scale * np.sqrt(noise_variances(posterior, points))[numbers.owners]
         draws = draws + numbers.noise[:, None, None] * sds
         draws = draws if posterior.ends is None else posterior.ends.at(points).clipped(draws)
     return DrawnMarginals(np.sort(draws, axis=0))

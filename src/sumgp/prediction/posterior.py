@@ -16,7 +16,7 @@ from sumgp.laws import Law, project
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
 from sumgp.prediction.bounding import BoundedPoints, Bounding, clipped_std
-from sumgp.prediction.closed_noise import noise_covariances, noise_variances, with_closed_noise
+from sumgp.prediction.closed_noise import measured_outputs, noise_covariances, noise_variances
 from sumgp.prediction.constants import ConstantsPosterior, constants_posterior
 from sumgp.prediction.derivative import DerivativePosterior, derivative_of, own_columns
 from sumgp.prediction.mixture import (
@@ -89,9 +89,11 @@ class Posterior:
     @cached_property
     def _marginals(self) -> PointMarginals:
         """Of the true values, also where ``noisy``."""
-        if self.truth is not None:
+        within = self.noisy and self.closed and self.ends is not None
+        if self.truth is not None and not within:
             return self.truth._marginals
-        near = None if self.bounding is None else partial(self.bounding.near, self.scaling)
+        noise = np.max([c.noise for c in self.fitted.components], axis=0) if within else np.zeros(self._n_outputs)
+        near = None if self.bounding is None else partial(self.bounding.near, self.scaling, noise)
         parts: list[PointMarginals] = []
         for block in self._blocks():
             x = self.x[block]
@@ -245,9 +247,9 @@ class Posterior:
         self._check_joint("sample")
         points = Points(self.scaling.inputs(self.x), self.x)
         if self.noisy and self.closed:
-            numbers = np.random.default_rng([random_state, 1])
-            measured = lambda draws: self.outputs_of(with_closed_noise(self, draws, numbers))  # noqa: E731
-            return mixture_draws(self.fitted, points, measured, np.zeros(self._n_outputs), n, random_state)
+            T, numbers = self._n_outputs, np.random.default_rng([random_state, 1])
+            measured = lambda d: measured_outputs(self, d, numbers.standard_normal((*d.shape[:2], T)))  # noqa: E731
+            return mixture_draws(self.fitted, points, measured, np.zeros(T), n, random_state)
         noise = self.scaling.y_scale * float(self.noisy)
         draws = mixture_draws(self.fitted, points, self.outputs_of, noise, n, random_state)
         return self.ends.closed(draws) if self.noisy and self.ends is not None else draws
