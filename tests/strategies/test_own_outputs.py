@@ -86,7 +86,7 @@ def unlike(seed: int, law: bool, count: int = 40) -> tuple[np.ndarray, np.ndarra
         return np.column_stack([slow[:, :2], fast, 10.0 - slow[:, :2].sum(axis=1) - fast if law else slow[:, 2]])
 
     x, test = np.linspace(0.0, 3.0, count), np.linspace(0.04, 2.96, 61)
-    noise = 0.2 * np.random.default_rng(seed).standard_normal((count, 4))
+    noise = 0.05 * np.random.default_rng(seed).standard_normal((count, 4))
     return x, truth(x) + noise, test, truth(test)
 
 

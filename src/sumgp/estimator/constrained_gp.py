@@ -156,7 +156,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         check_derivatives(strategy, imposed)
         if imposed is not None:
             check_law(imposed, problem.data, problem.scaling)
-        bounding = Bounding.of(problem.bounds, None if isinstance(strategy, Unconstrained) else law, problem.data)
+        stated = None if isinstance(strategy, Unconstrained) else law
+        bounding = None if problem.bounds is None else Bounding.of(problem.bounds, stated, problem.data)
         with threads_for(problem.y.size):
             fitted = strategy.fit(problem.in_order())
         self._keep(problem, law, strategy, fitted)
@@ -164,10 +165,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         self.fit_report_.details.update(soft_law_report(law))
         self.fit_report_.details["closed_data"] = not isinstance(strategy, Unconstrained) and told_closed(problem)
         self.calendar_: Calendar = tables.calendar
-        if bounding is not None:
-            self.fit_report_.details.update(bounding.report(problem.data))
-        if tables.calendar:
-            self.fit_report_.details["dates"] = {name: str(dates) for name, dates in tables.calendar.items()}
+        self.fit_report_.details.update({} if bounding is None else bounding.report(problem.data))
+        dates = {name: str(dates) for name, dates in tables.calendar.items()}
+        self.fit_report_.details.update({"dates": dates} if dates else {})
         rows = looked_at(problem)
         posterior = replace(self.posterior(problem.data.x[rows]), law=problem.law)
         status = checked_status(problem, posterior, rows, imposed)

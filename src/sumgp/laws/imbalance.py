@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sumgp.data import Data, Scaling
+from sumgp.data import Data, Scaling, in_bulk
 from sumgp.laws.law import Law
 
 CLOSED = 3e-3  # rows that meet the law this well (in sds of the outputs) have noise that meets it too
@@ -80,10 +80,13 @@ def measured_imbalance(law: Law, data: Data, scaling: Scaling, constants: np.nda
 
 
 def rounding_units(y: np.ndarray) -> np.ndarray:
-    """(T,) unit that the values of each output are multiples of, a power of ten; 0 where they are not rounded."""
+    """(T,) unit that the values of each output are multiples of, a power of ten; 0 where they are not rounded.
+
+    Values far outside the others do not count: beside them all others would be rounded to nothing.
+    """
     units = np.zeros(y.shape[1])
-    for t, column in enumerate(y.T):
-        values = column[~np.isnan(column)]
+    for t, (column, bulk) in enumerate(zip(y.T, in_bulk(y).T, strict=True)):
+        values = column[bulk & ~np.isnan(column)]
         size = float(np.abs(values).max(initial=0.0))
         if size == 0.0:
             continue

@@ -307,7 +307,8 @@ class Posterior:
 
     def _residual_of(self, outputs: np.ndarray) -> np.ndarray:
         assert self.law is not None
-        f = np.concatenate([outputs, self.law_columns()], axis=1)
+        more = self.law.n_columns > self._n_outputs
+        f = np.concatenate([outputs, self.law_columns()], axis=1) if more else outputs
         if f.shape[1] < self.law.n_columns:
             return np.zeros((len(self.x), 0))
         with np.errstate(all="ignore"):

@@ -23,7 +23,7 @@ from sumgp.strategies.weight_component import Component
 BLOCKS = 4  # of neighbouring rows that are left out together
 SCORED = 3  # heaviest components of a mixture whose left-out densities stand for all
 PSEUDO_VALUES = 1.0  # values that speak for each kind alike, whatever the data say
-LEAST_GAIN = 6.0  # log density of all values by which the mixture of kinds is to be better than the fit alone
+LEAST_GAIN = 20.0  # log density of all values by which kinds together must be better; below, they harm as often as they help
 NO_SHARE = 0.02  # weight below which a kind is left out of the prediction
 STEPS = 100  # of the search for weights; each goes up
 
