@@ -197,7 +197,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         warn_of_unused_constants(constraint, self.constants)
         law, bounds = bound_law(constraint, output_names, input_names, extra)
         data = Data(x, y, input_names, output_names, extra)
-        law = None if law is None else with_errors(law, learnt_errors(law, data))
+        law = law if law is None or np.all(law.noise >= 0) else with_errors(law, learnt_errors(law, data))
         groups = output_groups(chosen_groups(self.groups, constraint, output_names, input_names), output_names)
         ordered = data.at(data.order)
         scaling = unshifted(choose_scaling(ordered, groups, unit_inputs=self.kernel is None), self.kernel)
