@@ -147,6 +147,12 @@ def test_shrinkage_by_formula_and_with_more_series_than_rows():
         ({"covariance": np.eye(2), "errors": np.ones((4, 2))}, "both"),
         ({"errors": np.ones((2, 2))}, "three rows"),
         ({"law": "a**2 + b**2 = -1", "covariance": np.eye(2)}, "-1|law"),
+        ({"forecasts": [["x", "y"]]}, "numbers"),
+        ({"forecasts": pd.DataFrame({"a": [1.0]})}, "none called 'b'"),
+        ({"law": pd.DataFrame([[1.0]], index=["a"], columns=["c"])}, "'c'"),
+        ({"law": pd.DataFrame(np.eye(2), index=["a", "b"], columns=["a", "b"])}, "a sum of others"),
+        ({"law": "a + b = S", "constants": {"S": "total"}}, "total"),
+        ({"errors": np.ones((5, 3))}, "2 columns"),
     ],
 )
 def test_refusals_name_the_remedy(arguments, message):

@@ -116,6 +116,11 @@ def test_predictions_of_both_kinds_obey_the_law() -> None:
     assert np.max(np.abs(posterior.sample(7).sum(axis=2) - 10.0)) < 1e-8
     lower, upper = posterior.interval(0.95)
     assert np.mean((lower <= truth) & (truth <= upper)) > 0.85
+    together = gp.posterior(test[:6]).covariance()
+    ones = np.kron(np.eye(6), np.ones((4, 1)))
+    assert np.max(np.abs(ones.T @ together @ ones)) < 1e-8 * np.max(together)
+    slopes = [gp.posterior(test[:6]).derivative(name, "t").std for name in "abcd"]
+    assert np.all(np.isfinite(slopes))
     alone = gp.posterior(test[7:8])
     assert alone.mean == pytest.approx(posterior.mean[7:8], abs=1e-9)
     assert alone.std == pytest.approx(posterior.std[7:8], rel=1e-7)
