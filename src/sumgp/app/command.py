@@ -7,6 +7,7 @@ import secrets
 import socket
 import sys
 import webbrowser
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -44,10 +45,11 @@ def app(
     console.print("for you on this machine only; stop with Ctrl-C", markup=False, highlight=False)
     sys.stdout.flush()
     try:
-        if browser and _has_screen():
-            webbrowser.open(address)
-        server.run(sockets=[listening])
-    except KeyboardInterrupt:
+        # The server also returns without an interrupt, where the program that started this one had interrupts switched off.
+        with suppress(KeyboardInterrupt):
+            if browser and _has_screen():
+                webbrowser.open(address)
+            server.run(sockets=[listening])
         console.print("stopped; the files of this run are removed", markup=False, highlight=False)
     finally:
         workspace.close()
