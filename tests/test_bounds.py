@@ -105,7 +105,8 @@ def test_many_points_are_drawn_in_parts(composition):
     many = np.linspace(0, 1, 2300)[:, None]
     few = composition.posterior(many[::575])
     whole = composition.posterior(many)
-    assert np.abs(whole.interval()[0][::575] - few.interval()[0]).max() < 1e-12
+    # BLAS rounds products of other sizes otherwise, and roots of covariances that are nearly singular enlarge that.
+    assert np.abs(whole.interval()[0][::575] - few.interval()[0]).max() < 1e-9
     assert whole.mean.min() >= 0.0
 
 
