@@ -11,13 +11,12 @@ import typer
 from rich.console import Console
 
 from sumgp.cli import arguments
-from sumgp.cli.fit import chosen_columns
+from sumgp.cli.fit import Settings, chosen_columns, model_of
 from sumgp.cli.outputs import check_file
 from sumgp.cli.progress import stages
 from sumgp.cli.tables import Reading, as_csv, escape_note
-from sumgp.estimator import KERNELS, STRATEGIES, ConstrainedGP, kernel_named, strategy_named
+from sumgp.estimator import KERNELS, STRATEGIES, ConstrainedGP
 from sumgp.files import write_file
-from sumgp.laws import FormulaConstraint
 from sumgp.numerics import threads_for
 from sumgp.prediction import Completion
 from sumgp.report import caught
@@ -58,21 +57,9 @@ def complete(
     check_file(out, force)
     console = Console(stderr=as_json)
     constants = arguments.constants(constant or [])
-    frame, x_names, y_names, available = chosen_columns(data, inputs, outputs, constants, Reading(separator, decimal))
-    if constraint:
-        FormulaConstraint(constraint, constants).check_columns(y_names, x_names, available)
-    gp = ConstrainedGP(
-        list(constraint) if constraint else None,
-        outputs=y_names,
-        inputs=x_names,
-        constants=constants or None,
-        kernel=kernel_named(kernel, "--kernel"),
-        noise=arguments.noise(noise),
-        strategy=strategy_named(strategy, "--strategy"),
-        uncertainty="plug-in" if plug_in else "integrated",
-        random_state=seed,
-    )
-    _say(console, as_json, *_filled(gp, frame, (level, smooth), console, out), out)
+    chosen = chosen_columns(data, inputs, outputs, constants, Reading(separator, decimal))
+    gp = model_of(constraint, constants, chosen, Settings(noise, strategy, kernel, plug_in, seed))
+    _say(console, as_json, *_filled(gp, chosen.frame, (level, smooth), console, out), out)
 
 
 def _filled(

@@ -56,23 +56,12 @@ def fit(
     console = Console(stderr=as_json)
     reading = Reading(separator, decimal)
     constants = arguments.constants(constant or [])
-    frame, x_names, y_names, available = chosen_columns(data, inputs, outputs, constants, reading)
-    if constraint:
-        FormulaConstraint(constraint, constants).check_columns(y_names, x_names, available)
-    gp = ConstrainedGP(
-        list(constraint) if constraint else None,
-        outputs=y_names,
-        inputs=x_names,
-        constants=constants or None,
-        kernel=kernel_named(kernel, "--kernel"),
-        noise=arguments.noise(noise),
-        strategy=strategy_named(strategy, "--strategy"),
-        uncertainty="plug-in" if plug_in else "integrated",
-        random_state=seed,
-    )
+    chosen = chosen_columns(data, inputs, outputs, constants, reading)
+    gp = model_of(constraint, constants, chosen, Settings(noise, strategy, kernel, plug_in, seed))
+    x_names = chosen.inputs
     points = None if at is None else points_from(at, [*x_names, *arguments.extra_columns(constants)], reading)
-    title = f"{data.name}: {', '.join(y_names)} over {', '.join(x_names)}"
-    found, files = _results(gp, frame, points, grid, title, console)
+    title = f"{data.name}: {', '.join(chosen.outputs)} over {', '.join(x_names)}"
+    found, files = _results(gp, chosen.frame, points, grid, title, console)
     write_files(out, files)
     _tell_summary(console, found, [out / name for name in files], as_json)
 
@@ -106,6 +95,33 @@ class Chosen(NamedTuple):
     inputs: list[str]
     outputs: list[str]
     available: list[str]
+
+
+class Settings(NamedTuple):
+    """How to fit, in the words of the command line."""
+
+    noise: str
+    strategy: str | None
+    kernel: str | None
+    plug_in: bool
+    seed: int
+
+
+def model_of(laws: list[str] | None, constants: dict[str, Any], chosen: Chosen, how: Settings) -> ConstrainedGP:
+    """The model that a command line asks for; an error names what it got wrong."""
+    if laws:
+        FormulaConstraint(laws, constants).check_columns(chosen.outputs, chosen.inputs, chosen.available)
+    return ConstrainedGP(
+        list(laws) if laws else None,
+        outputs=chosen.outputs,
+        inputs=chosen.inputs,
+        constants=constants or None,
+        kernel=kernel_named(how.kernel, "--kernel"),
+        noise=arguments.noise(how.noise),
+        strategy=strategy_named(how.strategy, "--strategy"),
+        uncertainty="plug-in" if how.plug_in else "integrated",
+        random_state=how.seed,
+    )
 
 
 def chosen_columns(path: Path, inputs: str, outputs: str | None, constants: dict[str, Any], reading: Reading) -> Chosen:

@@ -178,8 +178,8 @@ def _sign(branch: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Square(Transform):
-    """h(f) = f^2; branch -1 holds f < 0, branch 0 holds f >= 0; ``branch`` names the sign where it is known."""
+class _Folded(Transform):
+    """h(f) = h(-f) >= 0; branch -1 holds f < 0, branch 0 holds f >= 0; ``branch`` names the sign where it is known."""
 
     branch: Side | None = None
 
@@ -193,6 +193,11 @@ class Square(Transform):
     @property
     def image(self) -> Interval:
         return 0.0, np.inf
+
+
+@dataclass(frozen=True)
+class Square(_Folded):
+    """h(f) = f^2; branch -1 holds f < 0, branch 0 holds f >= 0; ``branch`` names the sign where it is known."""
 
     def value(self, f: np.ndarray) -> np.ndarray:
         return np.square(np.asarray(f, dtype=float))
@@ -270,21 +275,8 @@ class Power(Transform):
 
 
 @dataclass(frozen=True)
-class Absolute(Transform):
+class Absolute(_Folded):
     """h(f) = |f|; branches as for ``Square``; the derivative at 0 is taken as 0."""
-
-    branch: Side | None = None
-
-    def __post_init__(self) -> None:
-        _halves(self.branch)
-
-    @property
-    def branches(self) -> Branches:
-        return _halves(self.branch)
-
-    @property
-    def image(self) -> Interval:
-        return 0.0, np.inf
 
     def value(self, f: np.ndarray) -> np.ndarray:
         return np.abs(np.asarray(f, dtype=float))

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.interpolate import RBFInterpolator, make_smoothing_spline
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 import sumgp
 from sumgp.errors import SumGPWarning
@@ -107,15 +107,15 @@ def _gain(J: np.ndarray, V: np.ndarray) -> np.ndarray:
     return np.linalg.solve(JV @ J.transpose(0, 2, 1), JV).transpose(0, 2, 1)
 
 
-def gaussian_processes(case: Case) -> Callable[[np.ndarray], Gaussians]:
-    """scikit-learn: RBF with a lengthscale for each input, white noise, for each output alone."""
+def gaussian_processes(case: Case, smoothness: float = np.inf) -> Callable[[np.ndarray], Gaussians]:
+    """scikit-learn: Matern (infinitely smooth: RBF) with a lengthscale for each input, white noise, each output alone."""
     D = len(case.inputs)
     x = case.x[:, :D]
     shift, size = x.min(axis=0), np.ptp(x, axis=0)
     models = []
     for column in case.y.T:
         seen = ~np.isnan(column)
-        kernel = ConstantKernel(1.0) * RBF(np.full(D, 0.3), (1e-3, 1e2)) + WhiteKernel(0.1, (1e-8, 1e1))
+        kernel = ConstantKernel(1.0) * Matern(np.full(D, 0.3), (1e-3, 1e2), smoothness) + WhiteKernel(0.1, (1e-8, 1e1))
         model = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=2, random_state=0)
         models.append(model.fit((x[seen] - shift) / size, column[seen]))
 

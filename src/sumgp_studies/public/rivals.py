@@ -7,11 +7,9 @@ from importlib.util import find_spec
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from sumgp_studies.public.case import Case
-from sumgp_studies.public.methods import Gaussians, Predict, Prediction
+from sumgp_studies.public.methods import Gaussians, Predict, Prediction, gaussian_processes
 
 ZERO_SHARE = 0.65  # of the smallest positive value, put in place of zeros before logarithms
 DRAWS = 400
@@ -19,26 +17,12 @@ GPYTORCH_STEPS = 150
 GPYTORCH_RATE = 0.1
 
 
+ROUGH = 1.5  # derivatives of a Matern kernel, for data that are rougher than RBF expects
+
+
 def rough_processes(case: Case) -> Callable[[np.ndarray], Gaussians]:
     """scikit-learn with a Matern 3/2 kernel for each output alone."""
-    D = len(case.inputs)
-    x = case.x[:, :D]
-    shift, size = x.min(axis=0), np.ptp(x, axis=0)
-    models = []
-    for column in case.y.T:
-        seen = ~np.isnan(column)
-        kernel = ConstantKernel(1.0) * Matern(np.full(D, 0.3), (1e-3, 1e2), nu=1.5) + WhiteKernel(0.1, (1e-8, 1e1))
-        model = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=2, random_state=0)
-        models.append(model.fit((x[seen] - shift) / size, column[seen]))
-
-    def predict(new: np.ndarray) -> Gaussians:
-        parts = [m.predict((new[:, :D] - shift) / size, return_std=True) for m in models]
-        noise = np.array([m.kernel_.k2.noise_level * m._y_train_std**2 for m in models])
-        variance = np.stack([sd**2 for _, sd in parts], axis=1)
-        latent = np.maximum(variance - noise, 1e-6 * variance) if case.latent else variance
-        return Gaussians(np.stack([mean for mean, _ in parts], axis=1), latent)
-
-    return predict
+    return gaussian_processes(case, ROUGH)
 
 
 def is_composition(case: Case) -> bool:
