@@ -1,4 +1,4 @@
-"""Forecasts moved onto a law within bounds: against a general optimiser, by draws, hierarchies, curved laws, bounds alone."""
+"""Forecasts moved onto a law within bounds: against an optimiser, by draws, hierarchies, curved laws, bounds alone."""
 
 from __future__ import annotations
 
