@@ -1,7 +1,6 @@
 """Ways to impose a law, from ignoring it to conditioning on it."""
 
 from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
-from sumgp.strategies.closed_data import closed_imbalance
 from sumgp.strategies.collocated import Collocated
 from sumgp.strategies.conditioned import Conditioned
 from sumgp.strategies.joint_gaussian import JointSum
@@ -16,11 +15,12 @@ from sumgp.strategies.problem import (
     PosteriorComponent,
     SeriesPlan,
     Strategy,
+    closed_imbalance,
     kernel_name,
     typical_range,
 )
 from sumgp.strategies.projected import Projected, Unconstrained
-from sumgp.strategies.vecchia_fits import Asked, choose_map_solver
+from sumgp.strategies.vecchia_fits import LARGE_MAP, Asked, choose_map_solver
 from sumgp.strategies.weight_component import (
     Component,
     LocalPosterior,
@@ -33,6 +33,7 @@ from sumgp.strategies.weight_component import (
 __all__ = [
     "DEFAULT_RESTARTS",
     "LARGEST_INTEGRATED",
+    "LARGE_MAP",
     "MANY_PARAMETERS",
     "Asked",
     "Candidates",
