@@ -20,7 +20,7 @@ from sumgp.strategies.problem import (
     typical_range,
 )
 from sumgp.strategies.projected import Projected, Unconstrained
-from sumgp.strategies.vecchia_fits import LARGE_MAP, Asked, choose_map_solver
+from sumgp.strategies.vecchia_fits import Asked, choose_map_solver
 from sumgp.strategies.weight_component import (
     Component,
     LocalPosterior,
@@ -33,7 +33,6 @@ from sumgp.strategies.weight_component import (
 __all__ = [
     "DEFAULT_RESTARTS",
     "LARGEST_INTEGRATED",
-    "LARGE_MAP",
     "MANY_PARAMETERS",
     "Asked",
     "Candidates",
