@@ -194,9 +194,8 @@ def bound_law(
     constraint: Constraint | Law | None, outputs: tuple[str, ...], inputs: tuple[str, ...], extra: tuple[str, ...]
 ) -> BoundConstraint:
     """The law and the bounds for these outputs, inputs and further columns of the data."""
-    named = isinstance(constraint, Constraint)
-    law = constraint.bind(outputs, inputs) if named else constraint  # type: ignore[union-attr]
-    rows = constraint.bounds(outputs, inputs) if named else ()  # type: ignore[union-attr]
+    law = constraint.bind(outputs, inputs) if isinstance(constraint, Constraint) else constraint
+    rows = constraint.bounds(outputs, inputs) if isinstance(constraint, Constraint) else ()
     both = with_bounds(law, rows, extra) if law is not None and rows else BoundConstraint(law, None)
     if law is not None and law.outputs != outputs:
         raise ConstraintError(
