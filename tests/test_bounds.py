@@ -359,8 +359,3 @@ def test_the_command_line(tmp_path):
     assert done.exit_code == 0, done.output
     predictions = pd.read_csv(tmp_path / "out" / "predictions.csv")
     assert predictions[[f"{n}{s}" for n in "abc" for s in ("", "_lower")]].min().min() >= 0.0
-
-
-def test_reconcile_does_not_ignore_a_bound():
-    with pytest.raises(ConstraintError, match="takes no bounds"):
-        sumgp.reconcile([[3.0, 5.0, 10.0]], "a + b = c; a >= 0", outputs=["a", "b", "c"], covariance=np.eye(3))
