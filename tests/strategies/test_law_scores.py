@@ -60,7 +60,8 @@ def test_each_is_computed_once_and_what_it_was_found_with_is_given_once() -> Non
             score(PRIOR, theta)
     assert sorted(engine.asked) == [(0.0, True), (1.0, True), (2.0, False), (2.0, True), (4.0, True)]
     kept = score.found(PRIOR, thetas[1], keep=True)
-    assert kept is not None and kept.value == FOUND_FROM_BEST
+    assert kept is not None
+    assert kept.value == FOUND_FROM_BEST
     assert score.found(PRIOR, thetas[1]) is kept
     assert score.found(PRIOR, thetas[1]) is None
     assert score(PRIOR, thetas[1]) == FOUND_FROM_BEST
