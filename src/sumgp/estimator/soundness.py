@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sumgp.data import Data, in_bulk
-from sumgp.errors import ConstraintError, SumGPWarning
+from sumgp.errors import ConstraintError, SumGPWarning, counted
 from sumgp.laws import Inequalities, Law, typical_rows
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
@@ -143,8 +143,8 @@ def told_closed(problem: FitProblem) -> bool:
         named = ", ".join(str(row) for row in found.misprints[:NAMED_ROWS])
         more = ", ..." if len(found.misprints) > NAMED_ROWS else ""
         warnings.warn(
-            f"{len(found.misprints)} row(s) ({named}{more}, counted from 0) miss a law that all other complete rows meet up "
-            "to rounding; look for a misprint there, or write NaN in place of the wrong value",
+            f"a law that all other complete rows meet up to rounding is missed in {counted(len(found.misprints), 'row')} "
+            f"({named}{more}, counted from 0); look for a misprint there, or write NaN in place of the wrong value",
             SumGPWarning,
             stacklevel=3,
         )
