@@ -20,10 +20,10 @@ _ABOVE = re.compile(r"d([2-9]?)(.+)")  # dz, d2z
 _BELOW = re.compile(r"d(.+?)([2-9]?)")  # dt, dt2
 
 
-def read_derivatives(equations: Sequence[Equation], names: Names) -> tuple[list[Equation], Names]:
+def read_derivatives(equations: Sequence[Equation], names: Names) -> tuple[tuple[Equation, ...], Names]:
     """The equations with a name in place of each derivative, and the names with these added."""
     reader = _Reader(names, {})
-    read = [replace(e, left=reader.read(e.left), right=reader.read(e.right)) for e in equations]
+    read = tuple(replace(e, left=reader.read(e.left), right=reader.read(e.right)) for e in equations)
     return read, replace(names, derivatives=reader.found)
 
 

@@ -15,10 +15,20 @@ Length, nesting and number of parts are limited here, so everything later works 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
+<<<<<<< HEAD
 from sumgp.errors import ConstraintError
 from sumgp.laws.formula.hints import ALIASES, FUNCTIONS, SEVERAL, Place, missing_operator
+=======
+import numpy as np
+
+from sumgp.errors import ConstraintError, worded
+from sumgp.laws.formula.hints import FUNCTIONS, Place, missing_operator
+from sumgp.laws.formula.tolerance import TOLERANCE_SIGNS, split_tolerance
+>>>>>>> main
 from sumgp.laws.formula.tree import (
     Call,
     Equation,
@@ -285,3 +295,29 @@ class _Parser:
         if token.is_operator(","):
             raise token.place.error(f"unexpected ','; {SEVERAL}")
         raise token.place.error(f"unexpected {token.text!r}")
+
+
+class ReadLaws(NamedTuple):
+    """Equations with their texts and the sds of their errors (R,), and bounds."""
+
+    equations: tuple[Equation, ...]
+    texts: tuple[str, ...]
+    sds: np.ndarray
+    bounds: tuple[Equation, ...]
+
+
+def read_laws(texts: Sequence[str]) -> ReadLaws:
+    """Parse the texts of single laws; a bound has no error."""
+    soft = [any(sign in text for sign in TOLERANCE_SIGNS) for text in texts]
+    parts = [(t, *(split_tolerance(t) if may_err else (t, 0.0))) for t, may_err in zip(texts, soft, strict=True)]
+    read = [(text, law, sd, parse_bounds(law)) for text, law, sd in parts]
+    for text, _, sd, bounds in read:
+        if bounds and sd != 0:
+            raise ConstraintError(worded("formula", "a bound without an error", repr(text), "leave out what follows +-"))
+    held = [(text, law, sd) for text, law, sd, bounds in read if not bounds]
+    return ReadLaws(
+        tuple(parse_equation(law) for _, law, _ in held),
+        tuple(text for text, *_ in held),
+        np.array([sd for *_, sd in held]),
+        tuple(bound for *_, bounds in read for bound in bounds),
+    )
