@@ -10,13 +10,8 @@ from typing import Any
 import numpy as np
 
 from sumgp.data import Data, in_bulk
-<<<<<<< HEAD
-from sumgp.errors import ConstraintError, SumGPWarning, counted
-from sumgp.laws import Inequalities, Law, typical_rows
-=======
-from sumgp.errors import ConstraintError, SumGPWarning, worded
+from sumgp.errors import ConstraintError, SumGPWarning, counted, worded
 from sumgp.laws import AllOf, Constraint, FormulaConstraint, Inequalities, Law, typical_rows
->>>>>>> main
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
 from sumgp.strategies import FitProblem, Strategy, Unconstrained, closed_imbalance

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from sumgp.laws.bounds import ALL
 from sumgp.laws.eliminated import split_law
 from sumgp.laws.formula.derivatives import quotient_names
-from sumgp.laws.formula.syntax import split_laws
-from sumgp.laws.formula.tolerance import read_laws
+from sumgp.laws.formula.syntax import read_laws, split_laws
 from sumgp.laws.formula.tree import BUILT_IN, UNKNOWN, Constant, Name, calls, mentioned
 from sumgp.laws.law import Law, SumLaw
 

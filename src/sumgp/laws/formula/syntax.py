@@ -19,16 +19,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-<<<<<<< HEAD
-from sumgp.errors import ConstraintError
-from sumgp.laws.formula.hints import ALIASES, FUNCTIONS, SEVERAL, Place, missing_operator
-=======
 import numpy as np
 
 from sumgp.errors import ConstraintError, worded
-from sumgp.laws.formula.hints import FUNCTIONS, Place, missing_operator
+from sumgp.laws.formula.hints import ALIASES, FUNCTIONS, SEVERAL, Place, missing_operator
 from sumgp.laws.formula.tolerance import TOLERANCE_SIGNS, split_tolerance
->>>>>>> main
 from sumgp.laws.formula.tree import (
     Call,
     Equation,
