@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
-from sumgp.numerics import Bracket, bracketed_roots, standard_normal
+from sumgp.numerics import LOG_2PI, Bracket, bracketed_roots, standard_normal
 from sumgp.prediction.point_draws import likelier_mean
 from sumgp.strategies import Fitted, JointSum, Marginals, Unprojected, joined
 
@@ -105,7 +105,7 @@ class GaussianMixture:
     def log_density(self, values: np.ndarray) -> np.ndarray:
         """(n, T) log densities at ``values``."""
         z = (values - self.means) / self.sds
-        parts = -0.5 * z**2 - np.log(self.sds) - 0.5 * np.log(2.0 * np.pi) + np.log(self.weights)[:, None, None]
+        parts = -0.5 * z**2 - np.log(self.sds) - 0.5 * LOG_2PI + np.log(self.weights)[:, None, None]
         return logsumexp(parts, axis=0)
 
     @property
