@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.gaussian_process.kernels import Kernel
 
+from sumgp.hyperparameters.alike import ALIKE_LENGTH, ALIKE_RATIO, LawNoise, around, pool, share_noise
 from sumgp.priors import KernelOnPoints, MultitaskPrior
 
 MEAN_VARIANCE = MultitaskPrior.mean_variance
@@ -24,7 +25,6 @@ SMALLEST_SQUARE = 1e-12  # unit-free: a column of equal values has no amplitude 
 KEPT, KEPT_OF_MANY = 12, 4  # kernels of an output that predictions are averaged over; each keeps a factor of all rows
 KEPT_SHARE = 0.003  # of the heaviest one's weight, below which a point is not kept
 FINE_ROWS = 120  # rows up to which every place of a grid is looked at
-NOISE_BLUR = 0.15  # of log noise sds that outputs of one group share
 
 
 class GridPoint(NamedTuple):
@@ -54,11 +54,15 @@ class _Grid(NamedTuple):
 
 
 def own_grid(
-    x: np.ndarray, y: np.ndarray, families: Sequence[Family], groups: Sequence[Sequence[int]]
+    x: np.ndarray,
+    y: np.ndarray,
+    families: Sequence[Family],
+    groups: Sequence[Sequence[int]],
+    law: LawNoise | None = None,
 ) -> list[list[GridPoint]]:
     """The grid points that carry the weight of each output y (N, T, NaN = not measured), heaviest first.
 
-    Outputs of one of the ``groups`` have one noise sd.
+    Outputs of one of the ``groups`` have one noise sd; ``law``: how rows miss a law, which tells of their noise.
     """
     measured = ~np.isnan(y)
     patterns, pattern_of = np.unique(measured.T, axis=0, return_inverse=True)
@@ -72,13 +76,27 @@ def own_grid(
             meant = [i for i, t in enumerate(own) if family.of is None or family.of[t]]
             found = _along(family, x[pattern], values[:, meant]) if meant else {}
             for k, grid in found.items():
-                weights[own[meant], start + k] = grid.log_weight + family.log_prior[k]
+                weights[own[meant], start + k] = grid.log_weight
                 sizes[own[meant], start + k] = grid.size
             start += len(family.thetas)
-    weights -= 0.5 * ((np.log(RATIOS) - RATIO_CENTRE) / RATIO_SD) ** 2
-    _share_noise(weights, sizes, groups)
+    weights = _pooled(weights, sizes, families, law)
+    share_noise(weights, np.log(RATIOS) + 0.5 * np.log(sizes), groups)
     most = KEPT if len(x) <= FINE_ROWS else KEPT_OF_MANY
     return [_kept(weights[t], sizes[t], kernels, most) for t in range(y.shape[1])]
+
+
+def _pooled(weights: np.ndarray, sizes: np.ndarray, families: Sequence[Family], law: LawNoise | None) -> np.ndarray:
+    """Log likelihoods (T, kernels, ratios) times what the outputs have in common."""
+    dimension = max(family.thetas.shape[1] for family in families)
+    places = np.concatenate([np.pad(f.thetas, ((0, 0), (0, dimension - f.thetas.shape[1]))) for f in families])
+    kinds = np.repeat(np.arange(len(families)), [len(f.thetas) for f in families])
+    prior = np.concatenate([f.log_prior for f in families])
+    ratio_prior = -0.5 * ((np.log(RATIOS) - RATIO_CENTRE) / RATIO_SD) ** 2
+    kernels = around(places, ALIKE_LENGTH, np.exp(prior - prior.max()), kinds)
+    ratios = around(np.log(RATIOS)[:, None], ALIKE_RATIO, np.exp(ratio_prior), np.zeros(len(RATIOS)))
+    T, K, R = weights.shape
+    told = None if law is None else law.log_density((sizes * RATIOS**2).reshape(T, -1)).reshape(K, R)
+    return pool(weights, kernels, ratios, prior[:, None] + ratio_prior, told)
 
 
 def _along(family: Family, x: np.ndarray, y: np.ndarray) -> dict[int, _Grid]:
@@ -103,24 +121,6 @@ def _evidence(K: np.ndarray, y: np.ndarray) -> _Grid:
     squares = ((U.T @ y) ** 2).T @ (1.0 / size) / n
     squares = np.maximum(squares, SMALLEST_SQUARE)
     return _Grid(-0.5 * n * np.log(squares) - 0.5 * np.sum(np.log(size), axis=0), squares)
-
-
-def _share_noise(weights: np.ndarray, sizes: np.ndarray, groups: Sequence[Sequence[int]]) -> None:
-    """Multiply the weights of an output by what the others of its group say of their common noise sd, in place."""
-    noise = np.log(RATIOS) + 0.5 * np.log(sizes)
-    bins = np.arange(noise.min() - 1.0, noise.max() + 1.0, 0.5 * NOISE_BLUR)
-    for group in groups:
-        if len(group) < 2:
-            continue
-        said = {}
-        for t in group:
-            w = np.exp(weights[t] - weights[t].max()).ravel()
-            heavy = w > 1e-6
-            z = (bins[:, None] - noise[t].ravel()[heavy]) / NOISE_BLUR
-            said[t] = np.log(np.exp(-0.5 * z**2) @ w[heavy] / w.sum() + 1e-12)
-        for t in group:
-            others = sum(said[u] for u in group if u != t)
-            weights[t] += np.interp(noise[t], bins, others)
 
 
 def _kept(log_weight: np.ndarray, size: np.ndarray, kernels: list[tuple[Kernel, np.ndarray]], most: int) -> list[GridPoint]:

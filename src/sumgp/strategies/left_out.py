@@ -161,12 +161,20 @@ def component_left_out(
     return left_out(y, Known(mean[:, :T], joint), noise, blocks, widening)
 
 
-def mixed(parts: Sequence[LeftOut], weights: np.ndarray) -> LeftOut:
-    """What a mixture says whose components say ``parts``; its weights are held too."""
-    residual = np.einsum("k,knt->nt", weights, np.stack([p.residual for p in parts]))
+def mixed(parts: Sequence[LeftOut], weights: np.ndarray, blocks: Sequence[np.ndarray] | None = None) -> LeftOut:
+    """What a mixture says whose components say ``parts``.
+
+    Its weights are held, or, with the ``blocks`` that were left out, those given all rows but the block's: the weight over
+    the density that a component gives the block.
+    """
+    log_densities = np.stack([p.log_density for p in parts])
+    log_density = logsumexp(log_densities, b=weights[:, None], axis=0)
+    w = np.repeat(weights[:, None, None], len(parts[0].residual), axis=1)
+    for b, rows in enumerate(blocks or ()):
+        w[:, rows, 0] = softmax(np.log(weights) - log_densities[:, b])[:, None]
+    residual = np.sum(w * np.stack([p.residual for p in parts]), axis=0)
     spread = np.stack([p.variance + (p.residual - residual) ** 2 for p in parts])
-    log_density = logsumexp(np.stack([p.log_density for p in parts]), b=weights[:, None], axis=0)
-    return LeftOut(residual, np.einsum("k,knt->nt", weights, spread), log_density)
+    return LeftOut(residual, np.sum(w * spread, axis=0), log_density)
 
 
 # How far the law at one point speaks about others, in lengthscales (None: as far as the prior does), and how likely each is

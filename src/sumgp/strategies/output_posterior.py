@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.hyperparameters import GridPoint
@@ -96,18 +97,23 @@ class OutputPosterior:
         """Residual and variance (n,) of each value given all values outside its block; None = each on its own.
 
         With Q = (K + m 1 1^T + r^2 I)^-1 and a = Q y a block left out has residual Q_bb^-1 a_b and covariance s^2 Q_bb^-1.
+        The weight of a kernel given all values but the block's is its weight over the density that it gives the block.
         """
-        residuals, variances = np.zeros(self.alphas.shape), np.zeros(self.alphas.shape)
+        residuals, variances, shares = (np.zeros(self.alphas.shape) for _ in range(3))
         for g, (factor, alpha, size) in enumerate(zip(self.factors, self.alphas, self.sizes, strict=True)):
             Q = cholesky_inverse(factor)
             if blocks is None:
                 residuals[g], variances[g] = alpha / np.diagonal(Q), size / np.diagonal(Q)
+                shares[g] = -0.5 * (residuals[g] ** 2 / variances[g] + np.log(variances[g]))
                 continue
             for block in blocks:
                 inverse = np.linalg.inv(Q[np.ix_(block, block)])
                 residuals[g, block], variances[g, block] = inverse @ alpha[block], size * np.diagonal(inverse)
-        mean = self.weights @ residuals
-        return mean, self.weights @ (variances + (residuals - mean) ** 2)
+                away = residuals[g, block] @ alpha[block] / size
+                shares[g, block] = -0.5 * (away + np.linalg.slogdet(size * inverse)[1])
+        weights = softmax(np.log(self.weights)[:, None] - shares, axis=0)
+        mean = np.sum(weights * residuals, axis=0)
+        return mean, np.sum(weights * (variances + (residuals - mean) ** 2), axis=0)
 
 
 def output_posterior(x: np.ndarray, y: np.ndarray, points: list[GridPoint]) -> OutputPosterior:

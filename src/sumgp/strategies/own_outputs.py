@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 
-from sumgp.hyperparameters import Family, own_grid, row_spacing
+from sumgp.hyperparameters import Family, LawNoise, own_grid, row_spacing
 from sumgp.laws import UnitFreeLaw, project
 from sumgp.priors import hyper_priors, quasi_periodic, shown_period
 from sumgp.strategies.averaging import WIDENING
+from sumgp.strategies.closed_data import closed_imbalance
 from sumgp.strategies.joint_gaussian import JointGaussian
 from sumgp.strategies.output_posterior import OutputPosterior, output_posterior
 from sumgp.strategies.problem import FitProblem, PosteriorComponent
@@ -178,13 +179,27 @@ def families(problem: FitProblem) -> list[Family]:
     return result
 
 
-def own_component(problem: FitProblem) -> OwnComponent | None:
-    """Independent outputs, None where that is not defined: known noise, many rows, an output with hardly any values."""
+def law_noise(problem: FitProblem, law: UnitFreeLaw | None) -> LawNoise | None:
+    """How rows of which all that a law needs was measured miss it; None where their noise obeys the law too."""
+    if law is None or closed_imbalance(problem) is not None:
+        return None
+    filled = np.where(np.isnan(problem.y), 0.0, problem.y)
+    g, J = law.residual(filled, problem.data.x), law.jacobian(filled, problem.data.x)
+    needed = np.einsum("nrt,nt->nr", J**2, np.isnan(problem.y)) == 0
+    usable = needed & np.isfinite(g) & np.isfinite(J).all(axis=2) & np.any(J != 0, axis=2)
+    return LawNoise(g[usable], J[usable] ** 2)
+
+
+def own_component(problem: FitProblem, law: UnitFreeLaw | None = None) -> OwnComponent | None:
+    """Independent outputs, None where that is not defined: known noise, many rows, an output with hardly any values.
+
+    ``law`` tells of their noise; points are moved onto it by the component that has it.
+    """
     y, measured = problem.y, ~np.isnan(problem.y)
     alike = problem.noise.known is None and problem.noise.row_factor is None
     if not alike or len(y) > MOST_ROWS or measured.sum(axis=0).min() < FEWEST_VALUES:
         return None
-    grids = own_grid(problem.x, y, families(problem), problem.noise.groups)
+    grids = own_grid(problem.x, y, families(problem), problem.noise.groups, law_noise(problem, law))
     outputs = tuple(
         output_posterior(problem.x[measured[:, t]], y[measured[:, t], t], points) for t, points in enumerate(grids)
     )
