@@ -13,7 +13,7 @@ from sumgp.laws import LawSetup, set_up_law
 from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
 from sumgp.priors import MultitaskPrior, local_lengthscales
 from sumgp.solvers import WeightPosterior
-from sumgp.strategies.averaging import Build, Candidates, Mixed, Score, approximate_evidence, fit_candidates, mix
+from sumgp.strategies.averaging import MANY_FREE, Build, Candidates, Mixed, Score, approximate_evidence, fit_candidates, mix
 from sumgp.strategies.disagreement import disagreement
 from sumgp.strategies.left_out import TaperWeights, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
@@ -220,7 +220,9 @@ class Linearized(Strategy):
         tapers = self._tapers(engine, fitted, score)
         # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours.
         # Under a prior that obeys a differential law the data alone say enough about them.
-        weigh = None if tapers.heaviest == 0.0 or problem.split is not None else score
+        # With many of them the law's evidence differs by so much that weights would rest on one draw.
+        many_free = max(p.n_parameters for p in fitted.priors) > MANY_FREE
+        weigh = None if tapers.heaviest == 0.0 or problem.split is not None or many_free else score
         # How much weight each branch has depends on many hyperparameters.
         many = any(found) and problem.uncertainty == "integrated"
         draws = self.draws * (DRAWS_FOR_BRANCHES if many else 1)
@@ -247,13 +249,15 @@ class Linearized(Strategy):
             return TaperWeights((self.taper,), (1.0,))
         best = int(np.argmax(approximate_evidence(fitted, score)))
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
-        return taper_weights(engine.problem, prior, theta, lambda length: engine.component(prior, theta, length, ENOUGH))
+        free = plain_component(engine.problem, prior, theta)
+        return taper_weights(engine.problem, prior, theta, lambda length: engine.component(prior, theta, length, ENOUGH), free)
 
     def _with_rougher(self, smooth: Mixed, engine: LawEngine, tapers: TaperWeights, score: Score) -> Mixed:
         """The average with rougher curves added to it, as far as left-out rows ask for them."""
         problem, setup = engine.problem, engine.setup
         averaged = "candidate_weights" in smooth.report
-        if not (problem.rougher and tapers.scores and averaged):
+        many_free = max(len(c.theta) for c in smooth.components) > MANY_FREE  # outputs of their own are rough where need be
+        if not (problem.rougher and tapers.scores and averaged) or many_free:
             return smooth
         rougher = replace(problem, candidates=problem.rougher)
         priors = rougher.priors("identity", unknown=setup.unknown, soft=setup.law.soft_variances)

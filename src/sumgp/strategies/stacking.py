@@ -65,7 +65,8 @@ def simplex_weights(log_densities: np.ndarray) -> np.ndarray:
 class Question:
     """What is left out: rows, ``blocks`` of them, and blocks of one output where ``cells``.
 
-    ``blocks_without_law``: a tapered law is not the posterior given all data but a block, so blocks are scored before it.
+    ``blocks_without_law``: with a tapered law, or one at each point alone, the closed form does not take back a block of rows;
+    then blocks are scored before it.
     """
 
     blocks: list[np.ndarray]
@@ -94,8 +95,9 @@ def shared(problem: FitProblem, fitted: Fitted, F: np.ndarray | None, asked: Que
     heavy = heaviest(fitted)
     weights = fitted.weights[heavy] / fitted.weights[heavy].sum()
     parts = [_ways(fitted.components[k], rows, F, asked) for k in heavy]
-    left = [[np.array([row]) for row in range(len(rows.x))], *([asked.blocks] * (len(parts[0]) - 1))]
-    whole = [mixed(same, weights, blocks) for same, blocks in zip(zip(*parts, strict=True), left, strict=True)]
+    each_row = [np.array([row]) for row in range(len(rows.x))]
+    # A block would change weights that stand for the law's evidence and for roughness by far more than a few draws can tell.
+    whole = [mixed(same, weights, None if way else each_row) for way, same in enumerate(zip(*parts, strict=True))]
     density = [LeftOutValues(w.residual, w.variance).log_density for w in whole]
     return Kind("shared", fitted.components, fitted.weights, np.stack(density))
 
@@ -152,16 +154,15 @@ def stacked(problem: FitProblem, fitted: Fitted, law: UnitFreeLaw | None, F: np.
     measured = ~np.isnan(problem.y)
     # What the law says of one output from the others of its row is not in the closed form.
     partly = law is None and bool(np.any(measured.any(axis=1) & ~measured.all(axis=1)))
-    asked = Question(blocks_of(problem.x), partly, any(_is_tapered(fitted.components[k]) for k in heaviest(fitted)))
+    asked = Question(blocks_of(problem.x), partly, any(_speaks_by_point(fitted.components[k]) for k in heaviest(fitted)))
     alone = own(problem, law, asked)
     return fitted if alone is None else combined(fitted, [shared(problem, fitted, F, asked), alone])
 
 
-def _is_tapered(component: PosteriorComponent) -> bool:
+def _speaks_by_point(component: PosteriorComponent) -> bool:
     """True if the law at one point was not let speak of all others."""
-    return (
-        isinstance(component, Component) and component.conditioning is not None and component.conditioning.taper is not None
-    )
+    joint = isinstance(component, Component) and component.conditioning is not None and component.conditioning.taper is None
+    return component.law is not None and not joint
 
 
 def combined(fitted: Fitted, kinds: Sequence[Kind]) -> Fitted:
