@@ -248,7 +248,10 @@ def taper_weights(
     imposed: Callable[[float | None], PosteriorComponent],
     free: PosteriorComponent,
 ) -> TaperWeights:
-    """Weights of TAPERS at one set of hyperparameters; ``imposed(length)``: posterior with the law so tapered, ``free``: none."""
+    """Weights of TAPERS at one set of hyperparameters; ``imposed(length)``: posterior with the law so tapered.
+
+    ``free``: posterior without it.
+    """
     rows = TrainingRows(problem.x, problem.data.x, problem.y)
     noise = RowNoise.of(prior, theta, len(rows.x))
 

@@ -250,7 +250,9 @@ class Linearized(Strategy):
         best = int(np.argmax(approximate_evidence(fitted, score)))
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
         free = plain_component(engine.problem, prior, theta)
-        return taper_weights(engine.problem, prior, theta, lambda length: engine.component(prior, theta, length, ENOUGH), free)
+        return taper_weights(
+            engine.problem, prior, theta, lambda length: engine.component(prior, theta, length, ENOUGH), free
+        )
 
     def _with_rougher(self, smooth: Mixed, engine: LawEngine, tapers: TaperWeights, score: Score) -> Mixed:
         """The average with rougher curves added to it, as far as left-out rows ask for them."""

@@ -79,6 +79,13 @@ class OutputPosterior:
         mean = self.weights @ np.array(means)
         return mean, self.weights @ (np.array(variances) + (np.array(means) - mean) ** 2)
 
+    def without(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals and variances (n,), noise included, of the values fitted at x (n, D), each left out."""
+        residual, variance = self.left_out(None)
+        place = {tuple(row): k for k, row in enumerate(self.x.tolist())}
+        rows = [place[tuple(row)] for row in x.tolist()]
+        return residual[rows], variance[rows]
+
     def covariance(self, x: np.ndarray) -> np.ndarray:
         """(n, n) between points, of the average over kernels."""
         total = np.zeros((len(x), len(x)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
@@ -40,6 +40,13 @@ LEAST_EIGENVALUE = 1e-3  # of the correlation matrix
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 Way = Sequence[np.ndarray] | None  # blocks of rows that are left out in turn; None = each row on its own
+
+
+class Cells(NamedTuple):
+    """Unit-free cells ``y`` (n, T) of rows, and which of them the fit has ``used``."""
+
+    y: np.ndarray
+    used: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,23 @@ class OwnComponent(PosteriorComponent):
             return Unprojected(mean, covariance)
         T = self.n_columns
         return Unprojected(mean, covariance, moving_metric(covariance, covariance, False, slice(T, T)), sd**2)
+
+    def without_cells(self, x: np.ndarray, x_law: np.ndarray, cells: Cells, closed: bool) -> LocalPosterior:
+        """Points given all rows but their own: what each output says where the fit has used its cell, without that cell.
+
+        Of ``closed`` data the correlation is that of measurements, which meet the law as they are: to the covariance
+        given here the noise is still to be added.
+        """
+        mean, variance = (np.stack(part, axis=1) for part in zip(*(o.moments(x) for o in self.outputs), strict=True))
+        for t, output in enumerate(self.outputs):
+            rows = np.flatnonzero(cells.used[:, t])
+            residual, whole = output.without(x[rows])
+            mean[rows, t], variance[rows, t] = cells.y[rows, t] - residual, np.maximum(whole - output.noise, 0.0)
+        variance = self.widening**2 * variance
+        if self.law is not None and not closed:
+            return moved_onto_law(self.law, self.free(mean, np.sqrt(variance)), x_law)
+        sd = np.sqrt(variance + self.noise)
+        return LocalPosterior(mean, sd[:, :, None] * self.correlation * sd[:, None, :] - np.diag(self.noise))
 
     def joint(self, x: np.ndarray) -> JointGaussian:
         """All points before projection: mean + A_t (L z)_t, A_t the symmetric root over points, L L^T = R over outputs."""

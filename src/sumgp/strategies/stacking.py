@@ -65,8 +65,8 @@ def simplex_weights(log_densities: np.ndarray) -> np.ndarray:
 class Question:
     """What is left out: rows, ``blocks`` of them, and blocks of one output where ``cells``.
 
-    ``blocks_without_law``: with a tapered law, or one at each point alone, the closed form does not take back a block of rows;
-    then blocks are scored before it.
+    ``blocks_without_law``: with a tapered law, or one at each point alone, the closed form does not take back a block of
+    rows; then blocks are scored before it.
     """
 
     blocks: list[np.ndarray]
