@@ -10,9 +10,9 @@ from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 import sumgp
-from sumgp.hyperparameters import GridPoint
 from sumgp.prediction.row_cells import Rows, given_cells
 from sumgp.strategies import Fitted
+from sumgp.strategies.output_posterior import GridPoint
 from sumgp.strategies.own_outputs import (
     Cells,
     LeftOutValues,

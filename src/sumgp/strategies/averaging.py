@@ -110,9 +110,7 @@ class Candidates:
     objectives: tuple[Objective, ...]
     maxima: tuple[MapEstimate, ...]
     reorderings: tuple[Reordered, ...] = ()
-    _hessians: dict[int, np.ndarray] = field(
-        default_factory=dict, repr=False
-    )  # by objective; each costs a gradient a parameter
+    _hessians: dict[int, np.ndarray] = field(default_factory=dict, repr=False)  # by objective
 
     @property
     def best(self) -> int:
@@ -222,6 +220,21 @@ class Mixed(NamedTuple):
     components: tuple[Component, ...]
     weights: np.ndarray
     report: dict[str, Any]
+
+
+def joined(first: Mixed, second: Mixed, share: float) -> Mixed:
+    """One average of two, of which the second gets ``share``."""
+    kernels = {name: (1.0 - share) * w for name, w in first.report["candidate_weights"].items()}
+    for name, w in second.report["candidate_weights"].items():
+        kernels[name] = kernels.get(name, 0.0) + share * w
+    tried = first.report["candidates"]
+    report = first.report | {
+        "candidates": tried + [c for c in second.report["candidates"] if c not in tried],
+        "candidate_weights": kernels,
+        "draws": len(first.weights) + len(second.weights),
+    }
+    weights = np.concatenate([(1.0 - share) * first.weights, share * second.weights])
+    return Mixed(first.components + second.components, weights, report)
 
 
 def mix(

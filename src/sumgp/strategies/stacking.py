@@ -16,13 +16,13 @@ import numpy as np
 
 from sumgp.laws import UnitFreeLaw
 from sumgp.strategies.averaging import WIDENING
-from sumgp.strategies.left_out import Known, LeftOut, RowNoise, TrainingRows, left_out, mixed
+from sumgp.strategies.left_out import Known, LeftOut, RowNoise, TrainingRows, heaviest, left_out, mixed
 from sumgp.strategies.own_outputs import LeftOutValues, OwnComponent, moved_left_out, own_component, own_left_out
 from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent
 from sumgp.strategies.weight_component import Component
 
 BLOCKS = 4  # of neighbouring rows that are left out together
-SCORED = 8  # heaviest components of a mixture whose left-out densities stand for all
+SCORED = 8  # heaviest components of the first kind: with few rows three are surer of themselves than all of them
 # Rows that speak for the first kind, whatever the data say. With 4, errors on simulated families of 10 to 20 rows are 1 to
 # 6 % lower in four and 1.5 % higher in one, and gaps of real series 3 to 18 % lower, than with the first kind alone.
 PSEUDO_ROWS = 4.0
@@ -92,9 +92,10 @@ def own(problem: FitProblem, law: UnitFreeLaw | None, asked: Question) -> Kind |
 def shared(problem: FitProblem, fitted: Fitted, F: np.ndarray | None, asked: Question) -> Kind:
     """The mixture of a fit; ``F``: noise of closed data obeys it."""
     rows = TrainingRows(problem.x, problem.data.x, problem.y)
-    heavy = heaviest(fitted)
+    heavy = heaviest(fitted.weights, SCORED)
     weights = fitted.weights[heavy] / fitted.weights[heavy].sum()
-    parts = [_ways(fitted.components[k], rows, F, asked) for k in heavy]
+    noises = [RowNoise.learnt(problem.noise, fitted.components[k].noise, len(rows.x), F) for k in heavy]
+    parts = [_ways(fitted.components[k], rows, noise, asked) for k, noise in zip(heavy, noises, strict=True)]
     each_row = [np.array([row]) for row in range(len(rows.x))]
     # A block would change weights that stand for the law's evidence and for roughness by far more than a few draws can tell.
     whole = [mixed(same, weights, None if way else each_row) for way, same in enumerate(zip(*parts, strict=True))]
@@ -102,14 +103,8 @@ def shared(problem: FitProblem, fitted: Fitted, F: np.ndarray | None, asked: Que
     return Kind("shared", fitted.components, fitted.weights, np.stack(density))
 
 
-def heaviest(fitted: Fitted) -> np.ndarray:
-    """Positions of the components that stand for all."""
-    return np.argsort(-fitted.weights, kind="stable")[:SCORED]
-
-
-def _ways(component: PosteriorComponent, rows: TrainingRows, F: np.ndarray | None, asked: Question) -> list[LeftOut]:
+def _ways(component: PosteriorComponent, rows: TrainingRows, noise: RowNoise, asked: Question) -> list[LeftOut]:
     """Values left out row by row, block by block and, if asked, block by block of one output."""
-    noise = RowNoise(np.broadcast_to(component.noise, rows.y.shape), F)
     each = Known(*_outputs(component.marginals(rows.x, rows.x_law), rows.y.shape[1]))
     result = [left_out(rows.y, each, noise, np.arange(len(rows.x))[:, None], WIDENING)]
     if asked.blocks_without_law and isinstance(component, Component):
@@ -154,7 +149,8 @@ def stacked(problem: FitProblem, fitted: Fitted, law: UnitFreeLaw | None, F: np.
     measured = ~np.isnan(problem.y)
     # What the law says of one output from the others of its row is not in the closed form.
     partly = law is None and bool(np.any(measured.any(axis=1) & ~measured.all(axis=1)))
-    asked = Question(blocks_of(problem.x), partly, any(_speaks_by_point(fitted.components[k]) for k in heaviest(fitted)))
+    by_point = any(_speaks_by_point(fitted.components[k]) for k in heaviest(fitted.weights, SCORED))
+    asked = Question(blocks_of(problem.x), partly, by_point)
     alone = own(problem, law, asked)
     return fitted if alone is None else combined(fitted, [shared(problem, fitted, F, asked), alone])
 
