@@ -209,6 +209,21 @@ class Mixed(NamedTuple):
     report: dict[str, Any]
 
 
+def joined(first: Mixed, second: Mixed, share: float) -> Mixed:
+    """One average of two, of which the second gets ``share``."""
+    kernels = {name: (1.0 - share) * w for name, w in first.report["candidate_weights"].items()}
+    for name, w in second.report["candidate_weights"].items():
+        kernels[name] = kernels.get(name, 0.0) + share * w
+    tried = first.report["candidates"]
+    report = first.report | {
+        "candidates": tried + [c for c in second.report["candidates"] if c not in tried],
+        "candidate_weights": kernels,
+        "draws": len(first.weights) + len(second.weights),
+    }
+    weights = np.concatenate([(1.0 - share) * first.weights, share * second.weights])
+    return Mixed(first.components + second.components, weights, report)
+
+
 def mix(
     problem: FitProblem,
     fitted: Candidates,

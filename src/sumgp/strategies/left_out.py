@@ -17,7 +17,8 @@ import numpy as np
 from scipy.special import expit, logit, logsumexp, softmax
 
 from sumgp.numerics import symmetric_root
-from sumgp.priors import MultitaskPrior, nullspace_basis
+from sumgp.priors import MultitaskPrior, NoiseModel, nullspace_basis
+from sumgp.strategies.averaging import WIDENING, Mixed
 from sumgp.strategies.problem import FitProblem, PosteriorComponent
 
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -39,6 +40,12 @@ class RowNoise:
         variances = prior.noise.variances(theta[prior.noise_slice])
         closed = prior.noise.closed and prior.law is not None
         return cls(np.broadcast_to(variances, (n_rows, prior.n_outputs)), prior.law.F if closed else None)  # type: ignore[union-attr]
+
+    @classmethod
+    def learnt(cls, model: NoiseModel, typical: np.ndarray, n_rows: int, F: np.ndarray | None = None) -> RowNoise:
+        """That of a component whose new measurements have variances ``typical`` (T,); given ones and weights stay."""
+        each = np.broadcast_to(typical, (n_rows, len(typical))) if model.known is None else model.known
+        return cls(each if model.row_factor is None else each * model.row_factor[:, None], F)
 
     def whitening(self, rows: np.ndarray, seen: np.ndarray) -> Whitening:
         """For blocks ``rows`` (B, n) of which the entries ``seen`` (k,) were measured."""
@@ -167,6 +174,26 @@ def mixed(parts: Sequence[LeftOut], weights: np.ndarray) -> LeftOut:
     spread = np.stack([p.variance + (p.residual - residual) ** 2 for p in parts])
     log_density = logsumexp(np.stack([p.log_density for p in parts]), b=weights[:, None], axis=0)
     return LeftOut(residual, np.einsum("k,knt->nt", weights, spread), log_density)
+
+
+SCORED = 3  # heaviest components of a mixture whose left-out densities stand for all
+
+
+def heaviest(weights: np.ndarray) -> np.ndarray:
+    """Positions of the components that stand for all."""
+    return np.argsort(-weights, kind="stable")[:SCORED]
+
+
+def rows_density(problem: FitProblem, average: Mixed) -> float:
+    """Log density of all rows, each left out on its own, under an average over hyperparameters."""
+    rows = TrainingRows(problem.x, problem.data.x, problem.y)
+    heavy = heaviest(average.weights)
+    parts = []
+    for component in (average.components[k] for k in heavy):
+        noise = RowNoise.learnt(problem.noise, component.noise, len(rows.x))
+        parts.append(component_left_out(component, rows, noise, widening=WIDENING))
+    weights = average.weights[heavy] / average.weights[heavy].sum()
+    return float(np.sum(mixed(parts, weights).log_density))
 
 
 # How far the law at one point speaks about others, in lengthscales (None: as far as the prior does), and how likely each is
