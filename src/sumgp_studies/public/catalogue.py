@@ -14,7 +14,7 @@ from sumgp_studies.public.case import Case
 class PublicSet:
     """``load`` takes the folder of all data; ``folders`` are those below it that it reads.
 
-    ``published``: numbers of others, quoted; they are never mixed with measured ones.
+    ``published``: numbers of others, quoted; they are never mixed with measured ones. ``cause``: why a competitor is better.
     """
 
     name: str
@@ -24,6 +24,7 @@ class PublicSet:
     load: Callable[[Path], Iterator[Case]]
     folders: tuple[str, ...]
     published: str = ""
+    cause: str = ""
 
     def is_there(self, folder: Path) -> bool:
         """True if its files are below the folder."""
@@ -39,6 +40,12 @@ def _real(name: str, title: str, source: str, licence: str, bounds: tuple[str, .
     return PublicSet(name, title, source, licence, load, (f"real/{name}",))
 
 
+def _meadow(folder: Path) -> Iterator[Case]:
+    """The budget closes only up to an error, which our fit estimates; moving others onto it would make them worse."""
+    for case in real.SETS["meadow_energy"](folder / "real"):
+        yield replace(case, laws=(), own_laws=tuple(f"{law} +- unknown" for law in case.laws))
+
+
 def _composition(name: str, title: str, source: str, load: Callable[[Path], Iterator[Case]]) -> PublicSet:
     return PublicSet(name, title, source, "GPL >= 2", load, ("compositions",))
 
@@ -48,12 +55,15 @@ DAE_HARDNET = "Golder, Roy, Hasan 2025 (DAE-HardNet)"
 POSITIVE = ("all >= 0",)
 
 SETS = (
-    _real("electricity_mix", "Shares of electricity sources, by country and year", "Our World in Data", "CC BY 4.0", POSITIVE),
+    _real("electricity_mix", "Shares of electricity sources by year", "Our World in Data", "CC BY 4.0", POSITIVE),
     _real("epidemic", "World totals of active, recovered, dead", "Johns Hopkins CSSE", "CC BY 4.0", POSITIVE),
     _real("foraminifera", "Four fossil species over depth", "Aitchison 1986", "GPL", POSITIVE),
     _real("gb_power", "Power generation of Great Britain, one week", "Elexon / National Grid, GridWatch", "not stated"),
     _real("mars", "Position and velocity of Mars with noise", "JPL ephemeris DE421", "public domain"),
-    _real("meadow_energy", "Energy budget of a meadow, half-hours", "FLUXNET AT-Neu in bigleaf", "GPL >= 2"),
+    PublicSet(
+        "meadow_energy", "Energy budget of a meadow, half-hours", "FLUXNET AT-Neu in bigleaf", "GPL >= 2", _meadow,
+        ("real/meadow_energy",),
+    ),
     _real("mocap_limbs", "Motion capture of limbs with noise", "CMU graphics lab", "free for all uses"),
     _real("national_accounts", "Shares of national accounts, by country and year", "Penn World Table 10.01", "CC BY 4.0"),
     _real("soil_texture", "Soil texture over a region", "GEMAS in robCompositions", "GPL >= 2", POSITIVE),

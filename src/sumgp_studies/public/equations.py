@@ -55,7 +55,7 @@ def fitzhugh_nagumo(folder: Path) -> Iterator[Case]:
         x, y = rows[["time"]].to_numpy(float), rows[["V", "R"]].to_numpy(float)
         yield Case(
             "fitzhugh_nagumo", str(number), x, y, ("t",), ("V", "R"), (), parts, dict.fromkeys("abc", "unknown"),
-            latent=True, sizes=np.ones(2), slopes=FITZHUGH_LAWS, system=system,
+            latent=True, sizes=np.ones(2), own_laws=FITZHUGH_LAWS, system=system,
         )  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def catalysis(folder: Path) -> Iterator[Case]:
     yield from _noisy(folder, "catalysis", CATALYSIS_LAWS, system, (0.0, 1000.0))
 
 
-def _noisy(folder: Path, name: str, slopes: tuple[str, ...], system: System, ends: tuple[float, float]) -> Iterator[Case]:
+def _noisy(folder: Path, name: str, laws: tuple[str, ...], system: System, ends: tuple[float, float]) -> Iterator[Case]:
     """25 rows drawn from the stored solution, for each noise, 30 % of the entries lost; scored at 300 other times."""
     frame = pd.read_csv(folder / "dae" / f"{name}.csv").sort_values("x1")
     frame = frame[frame["x1"].between(*ends)]
@@ -94,5 +94,5 @@ def _noisy(folder: Path, name: str, slopes: tuple[str, ...], system: System, end
         seen = ~np.isnan(y).all(axis=1)
         yield Case(
             name, f"noise {noise:.0%}", x[fit][seen], y[seen], ("x1",), outputs, (),
-            (Part(f"noise {noise:.0%}", x[test], truth[test]),), latent=True, sizes=sizes, slopes=slopes, system=system,
+            (Part(f"noise {noise:.0%}", x[test], truth[test]),), latent=True, sizes=sizes, own_laws=laws, system=system,
         )  # fmt: skip

@@ -26,7 +26,7 @@ def helmholtz(folder: Path) -> Iterator[Case]:
         part = Part(name, test[["x", "y"]].to_numpy(float), test[["u", "v"]].to_numpy(float))
         x, y = train[["x", "y"]].to_numpy(float), train[["u", "v"]].to_numpy(float)
         sizes = np.full(2, np.sqrt(np.mean(part.y.var(axis=0))))
-        yield Case("helmholtz", name, x, y, ("x", "y"), ("u", "v"), (), (part,), sizes=sizes, slopes=(law,), latent=True)
+        yield Case("helmholtz", name, x, y, ("x", "y"), ("u", "v"), (), (part,), sizes=sizes, own_laws=(law,), latent=True)
 
 
 def drifters(folder: Path) -> Iterator[Case]:
@@ -35,7 +35,7 @@ def drifters(folder: Path) -> Iterator[Case]:
     train, test = (pd.read_csv(folder / "drifters" / f"gulf_{kind}.csv") for kind in ("train", "test"))
     part = Part("cells", test[["lon", "lat"]].to_numpy(float) * shrink, test[["u", "v"]].to_numpy(float))
     x, y = train[["lon", "lat"]].to_numpy(float) * shrink, train[["u", "v"]].to_numpy(float)
-    yield Case("drifters", "gulf", x, y, ("x", "y"), ("u", "v"), (), (part,), slopes=(NO_DIVERGENCE,), latent=True)
+    yield Case("drifters", "gulf", x, y, ("x", "y"), ("u", "v"), (), (part,), own_laws=(NO_DIVERGENCE,), latent=True)
 
 
 def magnetometer(folder: Path) -> Iterator[Case]:
@@ -47,5 +47,5 @@ def magnetometer(folder: Path) -> Iterator[Case]:
         part = Part("random", test[:, :3], test[:, 3:])
         yield Case(
             "magnetometer", str(seed), fit[:, :3], fit[:, 3:], ("x", "y", "z"), ("bx", "by", "bz"), (), (part,),
-            sizes=np.ones(3), slopes=MAGNET_LAWS, groups=(("bx", "by", "bz"),),
+            sizes=np.ones(3), own_laws=MAGNET_LAWS, groups=(("bx", "by", "bz"),),
         )  # fmt: skip
