@@ -76,7 +76,7 @@ def fitted(case: Case, law: bool) -> Predict:
 
 
 def independent(case: Case, model: Callable[[Case], Callable[[np.ndarray], Gaussians]]) -> Predict:
-    """Independent outputs, then each point moved onto the law in the metric of their variances, where it has no slopes."""
+    """Independent outputs, then each point moved onto the law in the metric of their variances."""
     law = FormulaConstraint(list(case.laws), case.constants).bind(case.outputs, case.inputs) if case.laws else None
     predict_each = model(case)
 
