@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sumgp.data import Data, in_bulk
-from sumgp.errors import ConstraintError, SumGPWarning, worded
+from sumgp.errors import ConstraintError, SumGPWarning, counted, worded
 from sumgp.laws import AllOf, Constraint, FormulaConstraint, Inequalities, Law, typical_rows
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
@@ -144,8 +144,8 @@ def told_closed(problem: FitProblem) -> bool:
         named = ", ".join(str(row) for row in found.misprints[:NAMED_ROWS])
         more = ", ..." if len(found.misprints) > NAMED_ROWS else ""
         warnings.warn(
-            f"{len(found.misprints)} row(s) ({named}{more}, counted from 0) miss a law that all other complete rows meet up "
-            "to rounding; look for a misprint there, or write NaN in place of the wrong value",
+            f"a law that all other complete rows meet up to rounding is missed in {counted(len(found.misprints), 'row')} "
+            f"({named}{more}, counted from 0); look for a misprint there, or write NaN in place of the wrong value",
             SumGPWarning,
             stacklevel=3,
         )

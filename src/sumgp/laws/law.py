@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sumgp.errors import ConstraintError
+from sumgp.errors import ConstraintError, counted
 from sumgp.laws.columns import Derivative
 from sumgp.transforms import Transform
 
@@ -255,7 +255,9 @@ class SumLaw(Law):
     def explain(self) -> str:
         kind = "linear" if self.is_linear else "sum of transformed outputs"
         constant = isinstance(self.coefficients, np.ndarray)
-        lines = [f"kind: {kind}, {self.n_rows} row(s), {'constant' if constant else 'input-dependent'} coefficients"]
+        lines = [
+            f"kind: {kind}, {counted(self.n_rows, 'row')}, {'constant' if constant else 'input-dependent'} coefficients"
+        ]
         for row, label in enumerate(self.labels):
             lines.append(f"row {row + 1}: {label}")
             lines += [f"  {line}" for line in self.explain_row(row)]

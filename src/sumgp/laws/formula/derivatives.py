@@ -35,6 +35,12 @@ def differentiating_inputs(node: Node) -> tuple[str, ...]:
     return own + tuple(name for child in children(node) for name in differentiating_inputs(child))
 
 
+def quotient_names(names: Sequence[str], outputs: Sequence[str], inputs: Sequence[str]) -> set[str]:
+    """Those of the names that make derivatives such as dz/dt together."""
+    pairs = [(above, below, reading) for above in names for below in names for reading in _readings(above, below)]
+    return {n for above, below, (_, z, t) in pairs if z in outputs and t in inputs for n in (above, below)}
+
+
 @dataclass(frozen=True)
 class _Reader:
     """The walk; ``found`` collects the derivatives met by their names."""
@@ -213,4 +219,4 @@ def _too_high(order: int) -> str:
     )
 
 
-__all__ = ["FUNCTIONS", "differentiating_inputs", "read_derivatives"]
+__all__ = ["FUNCTIONS", "differentiating_inputs", "quotient_names", "read_derivatives"]

@@ -42,8 +42,8 @@ def split_tolerance(text: str) -> Tolerant:
         return Tolerant(law.rstrip(), TO_BE_ESTIMATED)
     if not _NUMBER.match(size.strip()) or not float(size) < LARGEST:
         raise place.error(
-            f"after {last['sign']} a number is expected, the standard deviation of the law's error, or the word unknown, "
-            "which has it estimated; for two values of a root give the law squared"
+            f"after {last['sign']} a number is expected, the standard deviation of the law's error in the law's units (not "
+            "per cent), or the word unknown, which has it estimated; for two values of a root give the law squared"
         )
     return Tolerant(law.rstrip(), float(size))
 
