@@ -73,7 +73,7 @@ def given_cells(fitted: Fitted, rows: Rows, closed: bool = False) -> RowGaussian
     """
     T, measured = rows.y.shape[1], ~np.isnan(rows.y)
     noises = np.stack([c.noise for c in fitted.components])
-    local = fitted.components[0].local_posteriors(fitted.components, rows.inputs, rows.x)
+    local = fitted.local_posteriors(rows.inputs, rows.x)
     parts = []
     for component, p, noise in zip(fitted.components, local, noises, strict=True):
         new = measured & ~rows.used

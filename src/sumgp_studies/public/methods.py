@@ -59,7 +59,7 @@ def fitted(case: Case, law: bool) -> Predict:
     """ConstrainedGP with its defaults; groups where the set says that outputs are coordinates."""
     columns = [*case.inputs, *(case.extra if law else ())]
     gp = sumgp.ConstrainedGP(
-        list(case.laws) if law else None,
+        [*case.laws, *case.own_laws, *case.bounds] if law else None,
         outputs=list(case.outputs),
         inputs=list(case.inputs),
         constants=case.constants if law else None,
@@ -99,7 +99,7 @@ def independent(case: Case, model: Callable[[Case], Callable[[np.ndarray], Gauss
 
     Cells that were measured in the row stay as they are: the law moves the others.
     """
-    law = FormulaConstraint(list(case.laws), case.constants).bind(case.outputs, case.inputs)
+    law = FormulaConstraint(list(case.laws), case.constants).bind(case.outputs, case.inputs) if case.laws else None
     predict_each = model(case)
 
     def predict(x: np.ndarray, y: np.ndarray) -> Prediction:
@@ -108,7 +108,7 @@ def independent(case: Case, model: Callable[[Case], Callable[[np.ndarray], Gauss
             known = ~np.isnan(cells)
             mean, variance = np.where(known, cells, free.mean), np.where(known, KNOWN * free.variance, free.variance)
             free = Gaussians(mean, variance)
-        found = moved(law, free, x)
+        found = free if law is None else moved(law, free, x)
         sd = np.sqrt(found.variance)
         log_density = normal_log_density(y, found.mean, sd)
         return Prediction(found.mean, found.mean - NORMAL_95 * sd, found.mean + NORMAL_95 * sd, log_density)
