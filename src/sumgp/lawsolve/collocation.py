@@ -11,7 +11,7 @@ covariance (Laplace).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -88,6 +88,13 @@ class CollocationProblem:
                 A[:, :, part] += J[:, :, column, None] * features[:, None, :]
         A[:, :, self.slices[-1]] = J[:, :, self.law.constants]
         return A.reshape(n * R, -1)
+
+    def widened(self, factor: float) -> CollocationProblem:
+        """The same with prior standard deviations of the outputs ``factor`` times as large."""
+        outputs = tuple(
+            replace(o, at_law=tuple(factor * a for a in o.at_law), at_data=factor * o.at_data) for o in self.outputs
+        )
+        return replace(self, outputs=outputs)
 
     def law_sds(self, level: float) -> np.ndarray:
         """(n R,) standard deviations within which the law is to hold."""

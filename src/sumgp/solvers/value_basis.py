@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.priors import KernelDerivatives
 
-NEGLIGIBLE = 1e-8  # eigenvalues of the kernel matrix below this share of the largest are left out
+# Eigenvalues of the kernel matrix below this share of the largest are left out: what round-off leaves of them is noise. At
+# 1e-8 sharp turns of a law lacked directions, and intervals of constants were up to half as long as they should be.
+NEGLIGIBLE = 1e-13
 MEAN_VARIANCE = 10.0  # prior variance of the constant, in units of the function's own
 
 Order = tuple[int, ...]
@@ -50,6 +52,10 @@ class ValueBasis:
             spanned = self.variance * kernels.value(order, none) @ self.transform
             result.append(np.column_stack([spanned, np.full(len(x), constant)]))
         return result
+
+    def widened(self, factor: float) -> ValueBasis:
+        """The same functions with standard deviations ``factor`` times as large."""
+        return replace(self, variance=factor**2 * self.variance, transform=self.transform / factor)
 
     def prior_variances(self, x: np.ndarray, orders: Sequence[Order]) -> np.ndarray:
         """(n, len(orders)) variances of the function and its derivatives, the constant aside."""
