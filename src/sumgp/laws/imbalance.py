@@ -49,9 +49,9 @@ def measured_imbalance(law: Law, data: Data, scaling: Scaling, constants: np.nda
         return Imbalance(bias, sd, count, closed)
     middle = np.where(np.isfinite(scaling.y_shift), scaling.y_shift, 0.0)
     filled = np.where(data.measured, data.y, middle)
-    f = np.column_stack(
-        [filled, np.broadcast_to(np.zeros(0) if constants is None else constants, (len(filled), law.n_columns - T))]
-    )
+    slopes = np.full((len(filled), len(law.derivatives)), np.nan)  # not measured: rows that mention them are not counted
+    known = np.zeros(0) if constants is None else constants
+    f = np.column_stack([filled, slopes, np.broadcast_to(known, (len(filled), len(known)))])
     with np.errstate(all="ignore"):
         g, J = law.residual(f, data.x), law.jacobian(f, data.x)[:, :, :T]
         magnitude = law.magnitude(f, data.x)

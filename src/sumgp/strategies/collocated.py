@@ -24,7 +24,10 @@ SMALLEST_WEIGHT = 5e-3  # of a candidate that is kept
 # By how much the log density of left-out data may fall below that without the law: at all, and for each measurement. With
 # few rows a fit without a law can seem to predict better than any truth does.
 WORSE_THAN_WITHOUT, WORSE_EACH = 10.0, 0.25
-OPEN, TIED = 0.3, 0.995  # sd of a constant in units of its prior's, and correlations, above which it is called open
+OPEN, TIED = 0.5, 0.995  # sd of a constant in units of its prior's, and correlations, above which it is called open
+# Sd as a share of the constant's size, and correlation, above which its interval is called rough: it is that of a law
+# linearised in its constants.
+ROUGH_SHARE, ROUGH_TIE = 0.3, 0.97
 
 
 @dataclass(frozen=True)
@@ -174,16 +177,24 @@ def _open_constants(law: Law, component: CollocationComponent) -> Iterator[str]:
         return
     covariance = component.root[-U:] @ component.root[-U:].T
     sd = np.sqrt(np.diagonal(covariance))
-    correlation = covariance / np.outer(sd, sd)
+    correlation = np.abs(covariance / np.outer(sd, sd)) - np.eye(U)
+    assert component.law is not None
+    where = component.law.constants
+    unit_free = (component.law.shift[where] / component.law.scale[where]) + component.weights[-U:]
     for i, name in enumerate(law.unknowns):
-        tied = [law.unknowns[j] for j in range(i) if abs(correlation[i, j]) > TIED]
+        other = law.unknowns[int(np.argmax(correlation[i]))]
         if sd[i] > OPEN * np.sqrt(UNKNOWN_VARIANCE):
             yield (
                 f"constants: the law and the data leave {name!r} open; its interval rests on the prior. "
                 "Measure where it matters, or give its value"
             )
-        elif tied:
-            yield (f"constants: only a combination of {name!r} and {tied[0]!r} is determined; give the value of one of them")
+        elif correlation[i, :i].max(initial=0.0) > TIED:
+            yield (f"constants: only a combination of {name!r} and {other!r} is determined; give the value of one of them")
+        elif correlation[i].max() > ROUGH_TIE and sd[i] > ROUGH_SHARE * abs(unit_free[i]):
+            yield (
+                f"constants: {name!r} can hardly be told apart from {other!r}, and its interval is rough; measure over a "
+                "longer range, or give the value of one of them"
+            )
 
 
 __all__ = ["Collocated"]

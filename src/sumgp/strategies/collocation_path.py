@@ -194,7 +194,7 @@ def _released(
     """The same functions under priors of larger variance."""
     scaled = w.copy()
     scaled[: problem.slices[-1].start] /= RELEASE
-    return [basis.widened(RELEASE) for basis in bases], problem.widened(RELEASE), scaled
+    return [basis.released(RELEASE) for basis in bases], problem.released(RELEASE), scaled
 
 
 __all__ = ["MOST_POINTS", "UNKNOWN_VARIANCE", "Candidate", "Path"]
