@@ -167,6 +167,55 @@ def test_new_measurements_obey_bounds_that_all_measurements_obey():
     assert np.all(inside.cdf(np.full((23, 3), -1e-9)) == 0.0)
 
 
+def test_new_measurements_of_closed_data_have_the_noise_of_their_component():
+    """Components whose noises differ: samples and marginals near a bound must agree with the closed form of the mixture."""
+    X, Y = measured()
+    closed = np.maximum(Y, 0.0)
+    gp = fitted([SHARES, "all >= 0"], X, closed / closed.sum(axis=1, keepdims=True))
+    one = gp.fitted_.components[0]
+    # Nine draws in ten measure far better than the mean of all.
+    parts = [replace(one, noise=one.noise * factor) for factor in (1e-4, 25.0)]
+    gp.fitted_ = replace(gp.fitted_, components=parts, weights=np.array([0.9, 0.1]))
+    noisy = gp.posterior(T_NEW).observed()
+    drawn = noisy.sample(4000, random_state=1)
+    lower, upper = noisy.interval(0.8)
+    inside = np.mean((drawn >= lower) & (drawn <= upper), axis=0)
+    assert inside.min() > 0.77
+    free = replace(noisy, bounding=None)
+    lower, upper = free.interval(0.8)
+    drawn = free.sample(4000, random_state=1)
+    assert np.abs(np.mean((drawn >= lower) & (drawn <= upper), axis=0) - 0.8).max() < 0.03
+
+
+def test_noises_that_differ_by_chance_only_are_taken_as_one():
+    X, Y = measured(60, 0.02)
+    gp = fitted([SHARES, "all >= 0"], X, Y)
+    pooling = gp.bounding_.pooling
+    chance = np.array([0.9, 1.0, 1.15])
+    assert np.ptp(pooling.pooled(chance)) < 1e-12
+    apart = pooling.pooled(np.array([0.01, 0.01, 1.0]))
+    assert np.log(apart[2] / apart[0]) == pytest.approx(0.5 * np.log(100), rel=0.02)
+    # In other units, and with coefficients that undo them, the same.
+    units = np.array([1.0, 1e3, 1e-3])
+    law = f"a + {1e-3:g}*b + {1e3:g}*c = 1"
+    other = fitted([law, "all >= 0"], X, Y * units).bounding_.pooling
+    assert np.allclose(other.pooled(units * np.array([0.01, 0.01, 1.0])), units * apart, rtol=1e-9)
+    alone = fitted("all >= 0", X, Y).bounding_.pooling
+    assert np.allclose(alone.pooled(np.array([0.01, 0.01, 1.0])), [0.01, 0.01, 1.0])
+    pairs = fitted(["a + b = 1", "all >= 0"], X, Y).bounding_.pooling
+    assert pairs.group[0] == pairs.group[1] != pairs.group[2]
+
+
+def test_with_one_noise_no_mean_moves_away_from_the_truth():
+    """The nearest point of a convex set is nearer to every point of the set."""
+    t = np.linspace(0, 1, 23)
+    for seed in range(3):
+        posterior = fitted([SHARES, "all >= 0"], *measured(seed=seed), noise="shared").posterior(T_NEW)
+        before, after = (np.sum((p.mean - shares(t)) ** 2, axis=1) for p in (replace(posterior, bounding=None), posterior))
+        assert np.all(after <= before * (1 + 1e-9))
+        assert np.any(after < 0.999 * before)
+
+
 def test_standard_deviations_of_clipped_mixtures():
     rng = np.random.default_rng(5)
     means, sds, weights = rng.normal(0, 1, (3, 4, 2)), rng.uniform(0.2, 1, (3, 4, 2)), np.array([0.5, 0.3, 0.2])
@@ -310,8 +359,3 @@ def test_the_command_line(tmp_path):
     assert done.exit_code == 0, done.output
     predictions = pd.read_csv(tmp_path / "out" / "predictions.csv")
     assert predictions[[f"{n}{s}" for n in "abc" for s in ("", "_lower")]].min().min() >= 0.0
-
-
-def test_reconcile_does_not_ignore_a_bound():
-    with pytest.raises(ConstraintError, match="takes no bounds"):
-        sumgp.reconcile([[3.0, 5.0, 10.0]], "a + b = c; a >= 0", outputs=["a", "b", "c"], covariance=np.eye(3))

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import norm
 
 from sumgp.data import Calendar, Data
-from sumgp.errors import DataError, SumGPWarning, worded
+from sumgp.errors import DataError, SumGPWarning, counted, worded
 from sumgp.laws import measured_imbalance
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
@@ -199,8 +199,8 @@ def _balanced(balance: Balance | None, part: RowGaussians, x: np.ndarray) -> Bal
 def _warn_of_unmet(rows: np.ndarray) -> None:
     named = ", ".join(str(r) for r in rows[:NAMED_ROWS]) + (", ..." if len(rows) > NAMED_ROWS else "")
     warnings.warn(
-        f"complete: in {len(rows)} row(s) ({named}, counted from 0) no missing values meet the law together with the "
-        "measured ones; they are filled without it: check the cells of these rows",
+        f"complete: in {counted(len(rows), 'row')} ({named}, counted from 0) no missing values meet the law together with "
+        "the measured ones; they are filled without it: check the cells of these rows",
         SumGPWarning,
         stacklevel=4,
     )

@@ -63,12 +63,14 @@ class Points(NamedTuple):
 def mixture_draws(
     fitted: Fitted,
     points: Points,
-    outputs_of: Callable[[np.ndarray], np.ndarray],
+    outputs_of: Callable[[np.ndarray, np.ndarray], np.ndarray],
     noise_scale: np.ndarray,
     count: int,
     random_state: int,
 ) -> np.ndarray:
-    """(count, n, T) joint draws of the outputs, as ``outputs_of`` makes them from unit-free columns, and of their noise.
+    """(count, n, T) joint draws of the outputs and of their noise.
+
+    ``outputs_of`` makes outputs from unit-free columns and the noise variances (T,) of their component.
 
     The noise of measurements is multiplied by ``noise_scale`` (T,): the outputs' scales, or zeros for true values.
     """
@@ -78,7 +80,7 @@ def mixture_draws(
     for owner in np.unique(owners):
         component = fitted.components[owner]
         draws = component.sample(points.inputs, points.x, int(np.sum(owners == owner)), generator)
-        outputs = outputs_of(draws)
+        outputs = outputs_of(draws, component.noise)
         if np.any(noise_scale):
             outputs = outputs + generator.standard_normal(outputs.shape) * noise_scale * np.sqrt(component.noise)
         parts.append(outputs)

@@ -1,4 +1,4 @@
-"""Laws with derivatives that no potential solves: imposed at data, on a grid and at each predicted point."""
+"""Laws with derivatives that no potential solves: imposed at data, on a grid and at each prediction point."""
 
 from __future__ import annotations
 
@@ -32,11 +32,13 @@ ROUGH_SHARE, ROUGH_TIE = 0.3, 0.97
 
 @dataclass(frozen=True)
 class Collocated(Strategy):
-    """Impose a law with derivatives at the training points, a grid between them and each predicted point.
+    """Impose a law with derivatives at the training points, a grid between them and each prediction point.
 
     Outputs are independent Gaussian processes of their own lengthscales, the unknown constants columns of their own with a
-    wide prior. Candidates are shorter and shorter lengthscales of two kernels, weighed by the density of each measurement
-    given all others and the law. ``points`` multiplies the number of grid points.
+    wide prior. A law that leaves only numbers open (constants, states at the start) is solved with shorter and shorter
+    lengthscales until the answer stays the same. Where it leaves functions open, shorter and shorter lengthscales of two
+    kernels are weighed by the density of each measurement given all others and the law. ``points`` multiplies the number of
+    grid points.
     """
 
     takes_long_series: ClassVar[bool] = False

@@ -12,7 +12,7 @@ import numpy as np
 
 from sumgp.data import Data, Scaling
 from sumgp.hyperparameters import MapEstimate, Objective, Scan, latent_starts, maximise, row_spacing, starting_points
-from sumgp.laws import Inequalities, Law, SplitLaw, UnitFreeLaw, latent_map
+from sumgp.laws import Imbalance, Inequalities, Law, SplitLaw, UnitFreeLaw, latent_map, measured_imbalance
 from sumgp.priors import (
     Candidate,
     MultitaskPrior,
@@ -23,7 +23,7 @@ from sumgp.priors import (
     check_smooth,
     hyper_priors,
 )
-from sumgp.solvers import Automatic, Solver
+from sumgp.solvers import Automatic, ClosedRows, Solver, closed_rows
 from sumgp.strategies.joint_gaussian import JointGaussian
 
 if TYPE_CHECKING:
@@ -181,6 +181,27 @@ def typical_range(x: np.ndarray, long_series: bool) -> np.ndarray:
 def kernel_name(prior: MultitaskPrior) -> str:
     """Short name of a candidate, for reports."""
     return " + ".join(type(k).__name__ if not k.hyperparameters else str(k).split("(")[0] for k in prior.kernels)
+
+
+def closed_imbalance(problem: FitProblem) -> Imbalance | None:
+    """How the rows meet the law, if they meet some row of it up to rounding; None where the noise was given or differs."""
+    law = problem.law
+    if law is None or law.unknowns or problem.noise.known is not None or problem.noise.row_factor is not None:
+        return None
+    found = measured_imbalance(law, problem.data, problem.scaling)
+    return found if bool(np.any(found.closed & (law.noise == 0))) else None
+
+
+def closed_law_rows(problem: FitProblem, F: np.ndarray, totals: np.ndarray, laws: np.ndarray) -> ClosedRows | None:
+    """A linear law F (N, R, T), ``totals`` (N, R), unit-free, at rows that meet it; ``laws`` (R,) are its rows' own numbers.
+
+    None where the data are not closed.
+    """
+    found = closed_imbalance(problem)
+    if found is None:
+        return None
+    met = found.closed[laws] & (problem.law.noise[laws] == 0)  # type: ignore[union-attr]
+    return closed_rows(problem.y, F * met[:, None], totals * met, found.misprints) if met.any() else None
 
 
 class Marginals(Protocol):
