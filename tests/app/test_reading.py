@@ -15,8 +15,8 @@ from app.person import Person, trouble
 
 from sumgp.app import reading
 from sumgp.app.choice import info_from
-from sumgp.app.command import _socket
 from sumgp.app.code import python_lines
+from sumgp.app.command import _socket
 from sumgp.app.forms import choice_of, first_choice
 from sumgp.app.reading import TABLE, points_table, read_upload
 from sumgp.app.store import plain_name
