@@ -18,7 +18,7 @@ from scipy.special import expit, logit, logsumexp, softmax
 
 from sumgp.numerics import symmetric_root
 from sumgp.priors import MultitaskPrior, NoiseModel, nullspace_basis
-from sumgp.strategies.averaging import WIDENING, Mixed
+from sumgp.strategies.averaging import WIDENING, Mixed, joined
 from sumgp.strategies.problem import FitProblem, PosteriorComponent
 
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -269,3 +269,26 @@ def rough_share(smooth: TaperWeights, rough: TaperWeights) -> float:
     """Share of rougher curves in the average; 0 where it is negligible."""
     share = min(float(expit(logit(ROUGH_BELIEF) + rough.log_density - smooth.log_density)), MOST_ROUGH)
     return share if share > NEGLIGIBLE else 0.0
+
+
+AGAINST_ROWS = (
+    5.0  # log density of left-out rows lost by the law's weights; by chance it is 3 at most (48 of the paper's problems)
+)
+
+
+def not_against_rows(problem: FitProblem, average: Mixed, tapers: TaperWeights, by_data: Callable[[], Mixed]) -> Mixed:
+    """The average, joined by that ``by_data``, whose hyperparameters the data alone weigh, where left-out rows ask for that.
+
+    The evidence of a law is highest for curves that hardly vary. With few noisy rows it can outweigh the data and end at a
+    flat curve. Left-out rows are then predicted far worse than at the maximum of the data's evidence, the law imposed.
+    """
+    if not tapers.scores or "draws" not in average.report:
+        return average
+    of_law = rows_density(problem, average)
+    if of_law > tapers.log_density - AGAINST_ROWS:
+        return average._replace(report=average.report | {"law_weights_reason": "left-out rows agree with the law"})
+    of_data = by_data()
+    gain = rows_density(problem, of_data) - of_law
+    reason = f"left-out rows are {gain:.1f} more probable in log density where the law does not weigh hyperparameters"
+    both = joined(average, of_data, float(expit(gain)))
+    return both._replace(report=both.report | {"law_weights_reason": reason})
