@@ -33,6 +33,9 @@ ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many ro
 MANY_PARAMETERS = 25  # above this the default's second further start costs more than it finds; more are made if asked for
 DEFAULT_RESTARTS = 2  # of ConstrainedGP
 
+# Points are predicted in whole groups of so many: BLAS takes them four to sixteen at a time and rounds the rest otherwise.
+POINTS_TOGETHER = 16
+
 NONE = np.zeros(0)
 
 
@@ -286,6 +289,13 @@ class Fitted:
     weights: np.ndarray
     law: UnitFreeLaw | None = None
     report: dict[str, Any] = field(default_factory=dict)
+
+    def local_posteriors(self, x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+        """Each point on its own, of all components; the same to the last bit whatever other points are asked for."""
+        n = len(x)
+        filled = np.concatenate([np.arange(n), np.zeros(-n % POINTS_TOGETHER, dtype=int)])
+        parts = self.components[0].local_posteriors(self.components, x[filled], x_law[filled])
+        return [part.at(slice(n)) for part in parts]
 
 
 class Strategy(ABC):
