@@ -190,6 +190,7 @@ def _noise_bias(law: Law, f: np.ndarray, x: np.ndarray, row: int, noise: np.ndar
 
 
 HELD = 1e-6  # residual of the mean, relative to the law's terms, up to which a law holds
+HELD_IN_BOUNDS = 1e-9  # the same where points were moved into bounds, which is done to round-off or not at all
 MOST_ROWS = 300  # at which a fit is looked at
 ROBUST_SD = 1.4826  # of a normal distribution, times the median of absolute deviations
 UNEXPLAINED = 10.0  # robust standard deviations of the residuals
@@ -227,6 +228,7 @@ def law_failure(posterior: Posterior, law: Law) -> str:
     A residual is compared with the law's largest term plus what a change of each output by its own scale does.
     """
     residual, f, x = posterior.residual(), posterior.mean, posterior.x
+    held = HELD if posterior.bounding is None or law.derivatives else HELD_IN_BOUNDS
     if residual.shape[1] != law.n_rows:
         return ""
     if law.n_columns > f.shape[1]:
@@ -234,7 +236,7 @@ def law_failure(posterior: Posterior, law: Law) -> str:
     with np.errstate(all="ignore"):
         slopes = np.abs(law.jacobian(f, x))[:, :, : posterior.mean.shape[1]] @ posterior.scaling.y_scale
         size = np.nan_to_num(law.magnitude(f, x)) + np.nan_to_num(slopes)
-        missed = np.abs(residual) > HELD * size
+        missed = np.abs(residual) > held * size
     hard = law.active(x) & (law.noise == 0)
     undefined = np.isnan(residual) & hard
     bad = (undefined | missed) & hard

@@ -133,8 +133,9 @@ def mixture_quantile(means: np.ndarray, sds: np.ndarray, weights: np.ndarray, pr
     for _ in range(60):
         m, sd, v = flat_means[:, going], flat_sds[:, going], value[going]
         s = (v - m) / sd
-        F = weights @ ndtr(s)
-        density = (weights / np.sqrt(2.0 * np.pi)) @ (np.exp(-0.5 * s**2) / sd)
+        # Not as matrix products, which round otherwise where other points are open too.
+        F = np.einsum("k,kp->p", weights, ndtr(s))
+        density = np.einsum("k,kp->p", weights / np.sqrt(2.0 * np.pi), np.exp(-0.5 * s**2) / sd)
         below = probability > F
         low[going], high[going] = np.where(below, v, low[going]), np.where(below, high[going], v)
         with np.errstate(all="ignore"):
@@ -254,7 +255,7 @@ def point_marginals(
     """Marginals at some points; ``near`` tells those whose mixture comes near a bound."""
     weights, T = fitted.weights, n_outputs
     inputs, x = points
-    parts = fitted.components[0].local_posteriors(fitted.components, inputs, x)
+    parts = fitted.local_posteriors(inputs, x)
     mean = np.stack([p.mean for p in parts])
     variance = np.stack([np.einsum("ncc->nc", p.covariance)[:, :T] for p in parts])
     bends_law = fitted.law is not None and not fitted.law.is_linear

@@ -33,6 +33,9 @@ ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many ro
 MANY_PARAMETERS = 25  # above this the default's second further start costs more than it finds; more are made if asked for
 DEFAULT_RESTARTS = 2  # of ConstrainedGP
 
+# Points are predicted in whole groups of so many: BLAS takes them four to sixteen at a time and rounds the rest otherwise.
+POINTS_TOGETHER = 16
+
 NONE = np.zeros(0)
 
 
@@ -54,6 +57,7 @@ class FitProblem:
     rougher: tuple[Candidate, ...] = ()  # curves that a nonlinear law may need although the data alone do not
     split: SplitLaw | None = None  # rows of the law that the prior obeys; ``law`` is then the rest
     bounds: Inequalities | None = None  # obeyed by predictions; fits do not look at them
+    default_kernels: bool = False  # nothing was said of kernels
 
     @property
     def x(self) -> np.ndarray:
@@ -68,7 +72,7 @@ class FitProblem:
     @property
     def own_kernels(self) -> bool:
         """Whether outputs may have kernels of their own: nothing was said of kernel or rank."""
-        return bool(self.rougher) and self.rank is None
+        return self.default_kernels and self.rank is None
 
     @property
     def n_outputs(self) -> int:
@@ -286,6 +290,13 @@ class Fitted:
     weights: np.ndarray
     law: UnitFreeLaw | None = None
     report: dict[str, Any] = field(default_factory=dict)
+
+    def local_posteriors(self, x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+        """Each point on its own, of all components; the same to the last bit whatever other points are asked for."""
+        n = len(x)
+        filled = np.concatenate([np.arange(n), np.zeros(-n % POINTS_TOGETHER, dtype=int)])
+        parts = self.components[0].local_posteriors(self.components, x[filled], x_law[filled])
+        return [part.at(slice(n)) for part in parts]
 
 
 class Strategy(ABC):
