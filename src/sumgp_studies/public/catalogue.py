@@ -78,9 +78,9 @@ MAGNET_CAUSE = (
     "mostly that the field is rough: given a Matern 5/2 kernel, our fit of the first data set has .074 in place of .081, "
     "but under a law with derivatives only smooth kernels are tried."
 )
-BOUND = "least squares starts at the true constants and start values: it is a bound, not a rival. "
-LINEAR_CAUSE = BOUND + "With a noise of 1 % our search did not find the solution, which the fit says."
-CATALYSIS_CAUSE = BOUND + "Our largest errors are before the first measurement."
+BOUND = "least squares starts at the true constants and start values: it is a bound, not a rival."
+LINEAR_CAUSE = BOUND + " With a noise of 1 and of 10 % our search did not find the solution, which the fit says."
+CATALYSIS_CAUSE = BOUND + " Our largest errors are before the first measurement."
 DAE = ("dae",)
 
 SETS = (
