@@ -171,7 +171,7 @@ def test_a_column_name_cannot_become_a_script(browser: Chrome, address: str, tmp
     shown(browser, "button.main").click()
     type_law(browser, "`<img src=x onerror=window.hurt=1>` + b = 3")
     state(browser, "understood")
-    shown(browser, "summary").click()
+    shown(browser, "#settings").click()
     shown(browser, "input[name=quick]").click()
     shown(browser, "#fit").click()
     shown(browser, "#words .headline")
