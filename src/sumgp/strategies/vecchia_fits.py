@@ -108,7 +108,14 @@ def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
     unit_free = set_up_law(law, problem.data, problem.scaling, 1.0).law if moved else None  # type: ignore[arg-type]
     theta = np.concatenate([fit.covariance.kernel.theta, fit.log_signal, fit.mixing])
     component = VecchiaComponent(
-        field, model.loading, np.diagonal(model.noise).copy(), theta, problem.n_outputs, offset, unit_free
+        field,
+        model.loading,
+        np.diagonal(model.noise).copy(),
+        theta,
+        problem.n_outputs,
+        offset,
+        unit_free,
+        noise_between=model.noise,
     )
     report = _report(problem, fit, theta, rows.log_constant)
     report["law"] = "none" if law is None else "on the outputs' covariance" if built_in else "point by point"

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.errors import DataError, Status, worded
 from sumgp.numerics import available_bytes
-from sumgp.priors import MultitaskPrior
+from sumgp.priors import MultitaskPrior, leaves
 from sumgp.solvers.dense import Dense, Evidence, Solver
 from sumgp.solvers.vecchia.blocks import BlockGroup, coarse_to_fine, leaf_order, make_blocks
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
@@ -19,6 +20,7 @@ from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, Mix
 NUMBER = 8  # bytes
 WORKSPACE = 60e6  # bytes of blocks that are worked on together, whatever the rows
 FIRST_SHARE = 0.3  # of half the inputs' range: where lengthscales of maps begin
+LONGER = 8.0  # times the range of a term that the next one has at first
 COMPARED_ON, MOST_COMPARED_ON = 1024, 2048  # rows that kernels are compared on, where there are fewer or more than
 MANY_ROWS = 6000
 FIRST_STEPS, FURTHER_STEPS, LAST_STEPS = 60, 25, 25
@@ -182,12 +184,21 @@ def _compared(
 
 def kernel_title(covariance: ScaledCovariance) -> str:
     """Short name of a kernel."""
-    kernel = covariance.kernel
+    return " + ".join(_title(term.kernel) for term in covariance.terms)
+
+
+def _title(kernel: Kernel) -> str:
     half = {0.5: " 1/2", 1.5: " 3/2", 2.5: " 5/2"}.get(getattr(kernel, "nu", np.inf), "")
     return type(kernel).__name__ + half
 
 
 def _first_theta(candidate: KernelChoice) -> np.ndarray:
-    """Free lengthscales at a share of half the range, all else as given."""
-    centre = candidate.prior.centre + np.log(FIRST_SHARE)
-    return np.where(candidate.prior.is_length, centre, candidate.covariance.kernel.theta)
+    """Free lengthscales at a share of half the range, those of each further term longer; all else as given."""
+    theta, prior = candidate.covariance.kernel.theta.copy(), candidate.prior
+    share, start = FIRST_SHARE, 0
+    for leaf in leaves(candidate.covariance.kernel):
+        part = slice(start, start := start + len(leaf.theta))
+        lengths = prior.is_length[part]
+        theta[part] = np.where(lengths, prior.centre[part] + np.log(share), theta[part])
+        share *= LONGER if lengths.any() else 1.0
+    return theta
