@@ -12,7 +12,7 @@ from sumgp.data import Data
 from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.hyperparameters import row_spacing
 from sumgp.laws import Law, RightSides, SumLaw, set_up_law, task_rows
-from sumgp.priors import hyper_priors, lengthscale_mask
+from sumgp.priors import hyper_priors, lengthscale_mask, with_long_range
 from sumgp.solvers import Automatic, Solver
 from sumgp.solvers.vecchia import (
     MEAN_VARIANCE,
@@ -199,20 +199,23 @@ def _noise(problem: FitProblem) -> _Noise:
 
 def _kernels(problem: FitProblem) -> tuple[KernelChoice, ...]:
     """The candidates' kernels with the prior of their parameters."""
-    spacing = row_spacing(problem.x / problem.half_range)
+    several = len(problem.candidates) > 1
     result = []
     for candidate in problem.candidates:
         if len(candidate.kernels) > 1:
-            raise DataError(
-                worded("kernel", "one kernel for solver=Vecchia()", "several terms", "give one, or use Dense() or Markov()")
-            )
+            remedy = "add them up, as in RBF() + Matern(), or use Dense() or Markov()"
+            raise DataError(worded("kernel", "one kernel for solver=Vecchia()", "a list of several", remedy))
         kernel = elementary(candidate.kernels[0])
-        priors = hyper_priors(kernel, problem.half_range, spacing)
-        prior = LengthPrior(
-            np.array([p.centre for p in priors]), lengthscale_mask(kernel), np.array([p.spikes for p in priors])
-        )
-        result.append(KernelChoice(ScaledCovariance(kernel), prior))
+        choice = _kernel_choice(problem, kernel)
+        nested = _kernel_choice(problem, with_long_range(kernel, problem.half_range)) if several else None
+        result.append(choice._replace(nested=nested))
     return tuple(result)
+
+
+def _kernel_choice(problem: FitProblem, kernel: Kernel) -> KernelChoice:
+    priors = hyper_priors(kernel, problem.half_range, row_spacing(problem.x / problem.half_range))
+    centre, spikes = np.array([p.centre for p in priors]), np.array([p.spikes for p in priors])
+    return KernelChoice(ScaledCovariance(kernel), LengthPrior(centre, lengthscale_mask(kernel), spikes))
 
 
 def _information(

@@ -20,6 +20,7 @@ from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, Mix
 NUMBER = 8  # bytes
 WORKSPACE = 60e6  # bytes of blocks that are worked on together, whatever the rows
 FIRST_SHARE = 0.3  # of half the inputs' range: where lengthscales of maps begin
+SHORTER_RANGE = 0.5  # of a term, once another takes the slow part of its work
 LONGER = 8.0  # times the range of a term that the next one has at first
 COMPARED_ON, MOST_COMPARED_ON = 1024, 2048  # rows that kernels are compared on, where there are fewer or more than
 MANY_ROWS = 6000
@@ -77,10 +78,11 @@ def check_map_memory(n_rows: int, n_inputs: int, n_outputs: int, gaps: bool) -> 
 
 
 class KernelChoice(NamedTuple):
-    """A kernel and the prior of its theta."""
+    """A kernel and the prior of its theta; ``nested``: the same with a further term of longer range, worth a trial."""
 
     covariance: ScaledCovariance
     prior: LengthPrior
+    nested: KernelChoice | None = None
 
 
 class Fit(NamedTuple):
@@ -123,10 +125,18 @@ def fit_map(
     if len(rows.x) > count:
         some = rows.at(spread_rows(rows.x / scale, count, solver.block))
     blocks = make_blocks(some.x / scale, solver.block, solver.neighbours)
-    compared = _compared(some, blocks, log_signal, candidates, progress)
-    best = min(compared, key=lambda number: compared[number].value)
-    covariance, prior = candidates[best]
-    last, total = compared[best], sum(found.evaluations for found in compared.values())
+    ends = _compared(some, blocks, log_signal, candidates, progress)
+    chosen = {kernel_title(candidates[i].covariance): candidates[i] for i in ends}
+    compared = {kernel_title(candidates[i].covariance): end for i, end in sorted(ends.items())}
+    best = min(compared, key=lambda title: compared[title].value)
+    if (nested := chosen[best].nested) is not None:
+        title = kernel_title(nested.covariance)
+        progress(f"hyperparameters: {title} on {len(some.x)} rows")
+        chosen[title], compared[title] = nested, _with_long_range(some, blocks, chosen[best], compared[best])
+        needed = _schwarz(nested.covariance, chosen[best].covariance, len(some.x))
+        best = title if compared[title].value + needed < compared[best].value else best
+    (covariance, prior, _), last = chosen[best], compared[best]
+    total = sum(found.evaluations for found in compared.values())
     if len(some.x) < len(rows.x):
         lengths = covariance.at(last.parameters[: covariance.n_parameters]).lengthscales(rows.x.shape[1])
         progress(f"hyperparameters: {kernel_title(covariance)} on all {len(rows.x)} rows")
@@ -144,7 +154,7 @@ def fit_map(
         MixedObjective(rows, covariance, blocks, prior).log_prior(last.parameters)[0],
         Status.COLLAPSED if collapsed else last.status,
         total,
-        tuple((kernel_title(candidates[i].covariance), -found.value) for i, found in sorted(compared.items())),
+        tuple((title, -found.value) for title, found in compared.items()),
         len(some.x),
     )
 
@@ -161,16 +171,14 @@ def _compared(
 
     def tried(number: int, beside: int) -> float:
         if 0 <= number < len(candidates) and number not in found:
-            covariance, prior = candidates[number]
+            covariance, prior, _ = candidates[number]
             progress(f"hyperparameters: {kernel_title(covariance)} on {len(rows.x)} rows")
             objective = MixedObjective(rows, covariance, blocks, prior)
             if len(covariance.kernel.theta) == len(candidates[beside].covariance.kernel.theta) and beside in found:
                 found[number] = search_near(objective, found[beside], FURTHER_STEPS, PRECISION, found[beside].value)
             else:
                 start = np.concatenate([_first_theta(candidates[number]), log_signal, rows.start()])
-                near = with_curvature(objective, search(objective, start, FIRST_STEPS, FIRST_PRECISION))
-                more = search_near(objective, near, FURTHER_STEPS, PRECISION)
-                found[number] = more._replace(evaluations=near.evaluations + more.evaluations)
+                found[number] = _searched(objective, start)
         return found[number].value if number in found else np.inf
 
     middle = min(1, len(candidates) - 1)
@@ -180,6 +188,28 @@ def _compared(
     while tried(best + 1, best) < found[best].value:
         best += 1
     return found
+
+
+def _with_long_range(rows: MixedRows, blocks: tuple[BlockGroup, ...], choice: KernelChoice, near: Found) -> Found:
+    """End of the search for the kernel with a further term; what it leaves to the first one has a shorter range."""
+    nested, p = choice.nested, choice.covariance.n_parameters
+    assert nested is not None
+    objective = MixedObjective(rows, nested.covariance, blocks, nested.prior)
+    shorter = near.parameters + np.where(np.arange(len(near.parameters)) < p, np.log(SHORTER_RANGE), 0.0)
+    start = np.insert(shorter, [p] * (nested.covariance.n_parameters - p), nested.covariance.kernel.theta[p:])
+    return _searched(objective, start)
+
+
+def _searched(objective: MixedObjective, start: np.ndarray) -> Found:
+    """From a start far away: roughly first, then with the curvature found there."""
+    near = with_curvature(objective, search(objective, start, FIRST_STEPS, FIRST_PRECISION))
+    more = search_near(objective, near, FURTHER_STEPS, PRECISION)
+    return more._replace(evaluations=near.evaluations + more.evaluations)
+
+
+def _schwarz(more: ScaledCovariance, less: ScaledCovariance, n_rows: int) -> float:
+    """Gain of log posterior that further parameters must make, by Schwarz's criterion."""
+    return 0.5 * (more.n_parameters - less.n_parameters) * float(np.log(n_rows))
 
 
 def kernel_title(covariance: ScaledCovariance) -> str:
