@@ -46,6 +46,9 @@ LARGE_MAP = 3000
 LEAST_COMPLETE = 0.2  # share of the rows in which every output is measured, for an automatic choice
 FEWEST_FOR_CHOICE = 300
 FEWEST_COMPLETE = 50  # rows in which every output is measured
+FURTHER_TERMS = (
+    2  # of longer range that may be added to a kernel of our choice: fields over short, middle and long distances
+)
 ALIKE = 1e-9  # log: known noises of rows that differ by a factor only
 # Hyperparameters are searched with rows that differ by a factor only, which predictions do not need. Beyond this factor of
 # a variance, noise would be taken for signal.
@@ -205,17 +208,17 @@ def _kernels(problem: FitProblem) -> tuple[KernelChoice, ...]:
         if len(candidate.kernels) > 1:
             remedy = "add them up, as in RBF() + Matern(), or use Dense() or Markov()"
             raise DataError(worded("kernel", "one kernel for solver=Vecchia()", "a list of several", remedy))
-        kernel = elementary(candidate.kernels[0])
-        choice = _kernel_choice(problem, kernel)
-        nested = _kernel_choice(problem, with_long_range(kernel, problem.half_range)) if several else None
-        result.append(choice._replace(nested=nested))
+        result.append(_kernel_choice(problem, elementary(candidate.kernels[0]), FURTHER_TERMS if several else 0))
     return tuple(result)
 
 
-def _kernel_choice(problem: FitProblem, kernel: Kernel) -> KernelChoice:
+def _kernel_choice(problem: FitProblem, kernel: Kernel, further: int) -> KernelChoice:
+    """The kernel, and in turn the same with up to so many ``further`` terms."""
     priors = hyper_priors(kernel, problem.half_range, row_spacing(problem.x / problem.half_range))
     centre, spikes = np.array([p.centre for p in priors]), np.array([p.spikes for p in priors])
-    return KernelChoice(ScaledCovariance(kernel), LengthPrior(centre, lengthscale_mask(kernel), spikes))
+    longer = with_long_range(kernel, problem.half_range) if further else None
+    nested = None if longer is None else _kernel_choice(problem, longer, further - 1)
+    return KernelChoice(ScaledCovariance(kernel), LengthPrior(centre, lengthscale_mask(kernel), spikes), nested)
 
 
 def _information(

@@ -129,12 +129,15 @@ def fit_map(
     chosen = {kernel_title(candidates[i].covariance): candidates[i] for i in ends}
     compared = {kernel_title(candidates[i].covariance): end for i, end in sorted(ends.items())}
     best = min(compared, key=lambda title: compared[title].value)
-    if (nested := chosen[best].nested) is not None:
+    while (nested := chosen[best].nested) is not None:
         title = kernel_title(nested.covariance)
         progress(f"hyperparameters: {title} on {len(some.x)} rows")
         chosen[title], compared[title] = nested, _with_long_range(some, blocks, chosen[best], compared[best])
-        needed = _schwarz(nested.covariance, chosen[best].covariance, len(some.x))
-        best = title if compared[title].value + needed < compared[best].value else best
+        further = nested.covariance.n_parameters - chosen[best].covariance.n_parameters
+        needed = _needed_gain(further, len(some.x), len(rows.x))
+        if compared[title].value + needed >= compared[best].value:
+            break
+        best = title
     (covariance, prior, _), last = chosen[best], compared[best]
     total = sum(found.evaluations for found in compared.values())
     if len(some.x) < len(rows.x):
@@ -195,7 +198,8 @@ def _with_long_range(rows: MixedRows, blocks: tuple[BlockGroup, ...], choice: Ke
     nested, p = choice.nested, choice.covariance.n_parameters
     assert nested is not None
     objective = MixedObjective(rows, nested.covariance, blocks, nested.prior)
-    shorter = near.parameters + np.where(np.arange(len(near.parameters)) < p, np.log(SHORTER_RANGE), 0.0)
+    shorter = near.parameters.copy()
+    shorter[:p] += np.where(choice.prior.is_length, np.log(SHORTER_RANGE), 0.0)
     start = np.insert(shorter, [p] * (nested.covariance.n_parameters - p), nested.covariance.kernel.theta[p:])
     return _searched(objective, start)
 
@@ -207,9 +211,12 @@ def _searched(objective: MixedObjective, start: np.ndarray) -> Found:
     return more._replace(evaluations=near.evaluations + more.evaluations)
 
 
-def _schwarz(more: ScaledCovariance, less: ScaledCovariance, n_rows: int) -> float:
-    """Gain of log posterior that further parameters must make, by Schwarz's criterion."""
-    return 0.5 * (more.n_parameters - less.n_parameters) * float(np.log(n_rows))
+def _needed_gain(further: int, n_some: int, n_rows: int) -> float:
+    """Gain of log posterior on some rows that so many further parameters must make.
+
+    Schwarz's criterion for all rows, which gain in proportion; Akaike's at least, so that no chance is taken for gain.
+    """
+    return max(float(further), 0.5 * further * float(np.log(n_rows)) * n_some / n_rows)
 
 
 def kernel_title(covariance: ScaledCovariance) -> str:
