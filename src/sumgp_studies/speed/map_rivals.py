@@ -45,7 +45,7 @@ def gpboost_process(x: np.ndarray, y: np.ndarray) -> GPBoost:
     model = gpboost.GPModel(
         gp_coords=x, cov_function="matern", cov_fct_shape=1.5, gp_approx="vecchia", likelihood="gaussian"
     )
-    model.fit(y=y, X=np.ones((len(y), 1)))
+    model.fit(y=np.ascontiguousarray(y), X=np.ones((len(y), 1)))  # a column of a table is read wrongly there
 
     def predict(new: np.ndarray, measured: bool) -> tuple[np.ndarray, np.ndarray]:
         found = model.predict(gp_coords_pred=new, X_pred=np.ones((len(new), 1)), predict_var=True, predict_response=measured)
