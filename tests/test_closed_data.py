@@ -98,7 +98,7 @@ def test_rounding_is_seen_and_misprints_are_named() -> None:
     assert not measured_imbalance(law, Data(t[:, None], noisy, ("t",), ("a", "b", "c")), scaling).all_closed
     wrong = Y.copy()
     wrong[17, 1] += 1.0
-    with pytest.warns(SumGPWarning, match=r"1 row\(s\) \(17, counted from 0\)"):
+    with pytest.warns(SumGPWarning, match=r"1 row \(17, counted from 0\)"):
         gp = ConstrainedGP(LAW, **PLAIN).fit(t, wrong)
     assert gp.fit_report_.details["closed_data"] is True
 

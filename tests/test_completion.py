@@ -113,7 +113,7 @@ def test_curved_law_fills_with_the_root_nearest_the_fit() -> None:
     assert done.mean == pytest.approx(Y, abs=1e-6)
     assert done.determined.sum() == 3
     holed[7, 0] = 1.5
-    with pytest.warns(SumGPWarning, match=r"1 row\(s\) \(7, counted from 0\)"):
+    with pytest.warns(SumGPWarning, match=r"1 row \(7, counted from 0\)"):
         impossible = gp.completion(t, holed)
     assert not impossible.determined[7].any()
 

@@ -42,7 +42,7 @@ def real_keys() -> frozenset[str]:
     for law, strategy in [(SQUARES, "Linearized"), (SQUARES, "Projected"), ("z + v = 1", "Conditioned"), (VARYING, None)]:
         keys |= report_keys(law, strategy=getattr(sumgp, strategy)() if strategy else None, **quick)
     keys |= report_keys(SQUARES, strategy=sumgp.Linearized(taper=None), **quick)
-    keys |= report_keys("z + v = 1; z <= 0.9", **quick)
+    keys |= report_keys("z + v = 1; z <= 0.9", **quick) | report_keys(SQUARES, kernel=Matern(nu=2.5))
     for law in (None, SQUARES, "z + v = 1"):
         keys |= report_keys(law, rows=40, solver=sumgp.Markov(), **quick)
     keys |= report_keys("z + v = 1", rows=60, solver=sumgp.Vecchia(), **quick)

@@ -4,8 +4,9 @@
     python tools/bounds_study.py real FOLDER [--only NAME]
 
 Prints a table: error, CRPS and CPU time with bounds divided by those without, coverage of 95 % intervals, and how many
-means, interval ends and samples were outside. Bounds change predictions only, so that one fit serves both. FOLDER holds one
-folder with a CSV file for each of the real sets (electricity_mix, foraminifera, soil_texture, epidemic).
+means, interval ends and samples were outside. Bounds change predictions only, so that one fit serves both. FOLDER holds
+the folders ``real`` (electricity_mix, foraminifera, soil_texture, epidemic) and ``compositions`` (jura, gemas_texture,
+glacial_tills) with their CSV files.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from sumgp.metrics import coverage, crps, rmse
 
 TEST_POINTS = 100
 SAMPLES = 20
-CONTRAST = 4.0  # logarithm of how much larger a share is at its height than between heights, halved
+# Logarithm of how much larger a share is at its height than between heights, halved, by the number of parts: without
+# bounds 9 to 19 % of the means and 30 to 48 % of the lower ends are then negative.
+CONTRASTS = {3: 3.5, 5: 3.0, 8: 2.6}
 NAMES = "abcdefgh"
 
 
@@ -85,7 +88,7 @@ def composition(parts: int, seed: int) -> Case:
     frequency, phase = rng.uniform(0.5, 1.3, parts), rng.uniform(0, 2 * np.pi, parts)
 
     def shares(t: np.ndarray) -> np.ndarray:
-        raw = np.exp(CONTRAST * np.sin(2 * np.pi * frequency * t[:, None] + phase))
+        raw = np.exp(CONTRASTS[parts] * np.sin(2 * np.pi * frequency * t[:, None] + phase))
         return raw / raw.sum(axis=1, keepdims=True)
 
     return _noisy(shares, " + ".join(NAMES[:parts]) + " = 1", NAMES[:parts], 25, 0.05, rng)
@@ -162,6 +165,17 @@ SIMULATED = {
 
 def real_cases(folder: Path) -> Iterator[tuple[str, Case]]:
     """Name and case of each real set, split into rows for fitting and rows kept back."""
+    yield from _series(folder / "real")
+    yield from _maps(folder / "real", folder / "compositions")
+    tills = pd.read_csv(folder / "compositions" / "glacial_tills.csv")
+    parts = tills.iloc[:, :4]
+    good = (parts.sum(axis=1) - 100).abs() < 1.0  # the other rows are misprints
+    parts = parts[good].div(parts[good].sum(axis=1), axis=0)
+    for fold in range(3):
+        yield "glacial tills", _fold(tills.loc[good, ["pebble_count"]], parts, 1.0, fold)
+
+
+def _series(folder: Path) -> Iterator[tuple[str, Case]]:
     mix = pd.read_csv(folder / "electricity_mix" / "electricity_mix.csv")
     for country, table in mix.groupby("country"):
         parts = [c for c in table.columns[2:] if table[c].any()]
@@ -175,15 +189,34 @@ def real_cases(folder: Path) -> Iterator[tuple[str, Case]]:
         some = epidemic.iloc[seed::4]
         shares = some[["active", "recovered", "deaths"]].div(some["confirmed"], axis=0)
         yield "epidemic, shares", _split(some[["day"]], shares, 1.0, (0.5, 0.65), seed)
+
+
+def _maps(folder: Path, compositions: Path) -> Iterator[tuple[str, Case]]:
+    texture = ["sand", "silt", "clay"]
     soil = pd.read_csv(folder / "soil_texture" / "soil_texture.csv")
     soil = soil[(soil.x_km - 4615.275).abs().ge(250) | (soil.y_km - 3050.194).abs().ge(250)]
-    order = np.random.default_rng(0).permutation(len(soil))
-    fit, test = soil.iloc[order[200:600]], soil.iloc[order[:200]]
-    columns = ["sand", "silt", "clay"]
-    law = " + ".join(columns) + " = 100"
-    inputs = ["x_km", "y_km"]
-    tables = [t.to_numpy(float) for t in (fit[inputs], fit[columns], test[inputs], test[columns])]
-    yield "soil", Case(law, Bounds(lower=0), columns, *tables, measured=True)
+    for seed in (0, 1):
+        order = np.random.default_rng(seed).permutation(len(soil))
+        yield "soil", _case(soil[["x_km", "y_km"]], soil[texture], 100.0, order[200:600], order[:200])
+    jura = pd.read_csv(compositions / "jura.csv")
+    metals = jura[["Cd", "Cu", "Pb", "Co", "Cr", "Ni", "Zn"]]
+    kept = [np.flatnonzero(jura.validation == value) for value in (0, 1)]
+    yield "jura, shares", _case(jura[["X", "Y"]], metals.div(metals.sum(axis=1), axis=0), 1.0, *kept)
+    farms = pd.read_csv(compositions / "gemas_texture.csv").dropna(subset=texture)
+    yield "farm soils", _fold(farms[["Xcoord", "Ycoord"]], farms[texture], 100.0, 0)
+
+
+def _case(x: pd.DataFrame, y: pd.DataFrame, total: float, fit: np.ndarray, test: np.ndarray) -> Case:
+    law = " + ".join(f"`{name}`" for name in y.columns) + f" = {total:g}"
+    X, Y = x.to_numpy(float), y.to_numpy(float)
+    return Case(law, Bounds(lower=0), list(y.columns), X[fit], Y[fit], X[test], Y[test], measured=True)
+
+
+def _fold(x: pd.DataFrame, y: pd.DataFrame, total: float, fold: int) -> Case:
+    """One of ten folds."""
+    order = np.random.default_rng(0).permutation(len(x))
+    kept = np.arange(len(x)) % 10 == fold
+    return _case(x, y, total, order[~kept], order[kept])
 
 
 def _split(x: pd.DataFrame, y: pd.DataFrame, total: float, gap: tuple[float, float], seed: int) -> Case:
@@ -193,10 +226,7 @@ def _split(x: pd.DataFrame, y: pd.DataFrame, total: float, gap: tuple[float, flo
     held[int(gap[0] * n) : int(gap[1] * n)] = True
     others = np.flatnonzero(~held)[1:-1]
     held[np.random.default_rng(seed).choice(others, int(0.2 * n), replace=False)] = True
-    names = [f"`{name}`" for name in y.columns]
-    X, Y = x.to_numpy(float), y.to_numpy(float)
-    law = " + ".join(names) + f" = {total:g}"
-    return Case(law, Bounds(lower=0), list(y.columns), X[~held], Y[~held], X[held], Y[held], measured=True)
+    return _case(x, y, total, np.flatnonzero(~held), np.flatnonzero(held))
 
 
 def line(name: str, scores: Sequence[Scores]) -> str:

@@ -72,3 +72,8 @@ def worded(argument: str, expected: str, got: str, remedy: str) -> str:
     'X: expected finite numbers, got NaN in row 3; drop that row'
     """
     return f"{argument}: expected {expected}, got {got}; {remedy}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Number and noun: ``1 row``, ``2 rows``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

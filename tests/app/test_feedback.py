@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sumgp.app.choice import Choice, Constant
-from sumgp.app.feedback import constant_names, law_feedback
+from sumgp.app.feedback import law_feedback
+from sumgp.laws.formula import constant_names
 
 COLUMNS = ["t", "z", "v", "total", "p1", "p2"]
 
@@ -43,11 +44,12 @@ def test_a_mistake_is_pointed_at_in_the_text_as_typed(law: str, place: tuple[int
 
 
 def test_a_mistyped_function_has_a_repair_that_leads_to_a_law() -> None:
-    found = said("sqr(z) + v = 1")
+    law = "sqrrt(z) + v = 1"
+    found = said(law)
     assert found.state == "mistake"
     (repair,) = found.repairs
-    mended = "sqr(z) + v = 1"[: repair.start] + repair.text + "sqr(z) + v = 1"[repair.end :]
-    assert mended.startswith("sqrt")
+    assert (law[: repair.start] + repair.text + law[repair.end :]).startswith("sqrt(")
+    assert said("sqr(z) + v = 1").repairs == ()  # a square to some, a root to others
 
 
 def test_names_that_are_no_columns_are_constants() -> None:
@@ -71,6 +73,31 @@ def test_a_column_of_that_name_gives_the_constant() -> None:
     assert found.state == "understood"
     assert found.constants == (Constant("total", "column", "", "total"),)
     assert any("total" in line and "also for predictions" in line for line in found.lines)
+
+
+@pytest.mark.parametrize(
+    ("law", "says"),
+    [
+        (
+            "d(z, t) = v",
+            ["d(z, t) = v: holds everywhere, by construction.", "d(z, t) is the rate at which z changes with t."],
+        ),
+        ("dz/dt = v", ["dz/dt = v: holds everywhere, by construction.", "d(z, t) is the rate at which z changes with t."]),
+        ("z + v = 1 ± 0.5", ["z + v = 1 ± 0.5: holds up to a standard deviation of 0.5."]),
+        ("z + v = 1 +- unknown", ["z + v = 1 +- unknown: holds up to an error that is estimated from complete rows."]),
+        ("all >= 0", ["z >= 0: no prediction crosses this bound.", "v >= 0: no prediction crosses this bound."]),
+        ("z <= total", ["z <= total: no prediction crosses this bound."]),
+    ],
+)
+def test_derivatives_bounds_and_errors_are_said_in_plain_words(law: str, says: list[str]) -> None:
+    found = said(law)
+    assert (found.state, list(found.plain)) == ("understood", says)
+    assert [c.name for c in found.constants] == (["total"] if "total" in law else [])
+
+
+def test_unknown_constants_of_a_differential_equation_are_told() -> None:
+    found = said("d(z, t) = r*z; v = 1", Constant("r", "unknown"))
+    assert "Estimated from the data, with an interval: r." in found.plain
 
 
 def test_families_points_and_numbers_are_no_constants() -> None:

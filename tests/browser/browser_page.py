@@ -66,13 +66,13 @@ def test_the_newcomers_path(browser: Chrome, address: str, downloads: Path) -> N
     assert "say what k and m and E are" in state(browser, "incomplete")
     for field, value in zip(browser.find_elements(By.NAME, "constant-number"), ("1", "1", "0.8"), strict=True):
         field.send_keys(value)
-    assert "Linearized" in state(browser, "understood")
+    assert "holds at every prediction point" in state(browser, "understood")
     shown(browser, "#fit").click()
     assert shown(browser, "#words .headline").text.startswith("The law helps")
     drawn(browser)
     shown(browser, "#ask button").click()
     wait(browser, lambda b: "3 points" in b.find_element(By.ID, "answers").text)
-    for name in ("predictions.csv", "model.sumgp", "report.html", "fit.py", "values.csv"):
+    for name in ("predictions.csv", "model.sumgp", "report.html", "completed.csv", "fit.py", "values.csv"):
         shown(browser, f'a[href$="/files/{name}"]').click()
         assert len(downloaded(downloads, name)) > 100
     assert time.monotonic() - begun < LONGEST_PATH
@@ -115,9 +115,9 @@ def test_the_law_while_it_is_typed(browser: Chrome, address: str) -> None:
     shown(browser, "button[value=oscillator]").click()
     state(browser, "understood")
     check_page(browser, "law")
-    type_law(browser, "z + sqr(v) = 1")
+    type_law(browser, "z + sqrrt(v) = 1")
     assert "did you mean 'sqrt'" in state(browser, "mistake")
-    assert browser.find_element(By.CSS_SELECTOR, "pre.place").get_attribute("textContent") == "z + sqr(v) = 1\n    ^^^"
+    assert browser.find_element(By.CSS_SELECTOR, "pre.place").get_attribute("textContent") == "z + sqrrt(v) = 1\n    ^^^^^"
     check_page(browser, "mistake")
     shown(browser, "#feedback button[data-text]").click()
     state(browser, "understood")
@@ -125,7 +125,7 @@ def test_the_law_while_it_is_typed(browser: Chrome, address: str) -> None:
     type_law(browser, "z + v = c")
     state(browser, "incomplete")
     Select(shown(browser, "select[name=constant-kind]")).select_by_value("unknown")
-    assert "estimated constants: c" in state(browser, "understood")
+    assert "Estimated from the data, with an interval: c" in state(browser, "understood")
     assert not browser.find_element(By.NAME, "constant-number").is_displayed()
 
 

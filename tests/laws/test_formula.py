@@ -217,7 +217,7 @@ def test_explanation_of_a_sum() -> None:
     law = parse_constraint("exp(-t)*z**2 + v = U", ["z", "v", "w"], ["t"], {"U": "unknown"})
     assert explain_law(law, "exp(-t)*z**2 + v = U").split("\n") == [
         "law: exp(-t)*z**2 + v = U",
-        "kind: sum of transformed outputs, 1 row(s), input-dependent coefficients",
+        "kind: sum of transformed outputs, 1 row, input-dependent coefficients",
         "row 1: exp(-t)*z**2 + v = U",
         "  exp(-t) * z**2: square, two branches (negative, positive) that meet at 0",
         "  1 * v: the output itself",
@@ -249,7 +249,7 @@ def test_str_explains_without_outputs_and_stays_silent_about_families() -> None:
         "constant E: unknown, to be estimated",
         "constant c: a function of the inputs",
         "constant T: the data column 'temp'",
-        "kind: linear, 2 row(s), constant coefficients",
+        "kind: linear, 2 rows, constant coefficients",
         "  2 * z: the output itself",
     ):
         assert line in text.split("\n")

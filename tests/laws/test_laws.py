@@ -312,7 +312,7 @@ def test_coefficient_function_of_wrong_shape_is_refused() -> None:
 
 def test_explanations() -> None:
     text = SumConstraint([Term("a", 0.5, Square()), Term("b")], Unknown("E")).bind(OUTPUTS, ["t"]).explain().split("\n")
-    assert text[0] == "kind: sum of transformed outputs, 1 row(s), constant coefficients"
+    assert text[0] == "kind: sum of transformed outputs, 1 row, constant coefficients"
     assert "  0.5 * a**2: square, two branches (negative, positive) that meet at 0" in text
     assert "  -1 * E: constant to be estimated" in text
     assert text[-2:] == ["estimated constants: E", "outputs outside the law: c"]
@@ -322,7 +322,7 @@ def test_explanations() -> None:
     assert "S(x), varies with the inputs" in varying
     general = FunctionConstraint(two_rows).bind(OUTPUTS, ["t"]).explain()
     assert general.split("\n")[:3] == [
-        "kind: general function of the outputs, 2 row(s)",
+        "kind: general function of the outputs, 2 rows",
         "row 1: two_rows(f, x)[0] = 0",
         "row 2: two_rows(f, x)[1] = 0",
     ]

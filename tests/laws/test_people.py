@@ -1,4 +1,4 @@
-"""Sixty and more formulas as people type them: understood rightly, or refused with a hint that leads to the right law."""
+"""Formulas as people type them: understood rightly, or refused with a hint that leads to the right law."""
 
 from __future__ import annotations
 
@@ -9,14 +9,38 @@ from unicodedata import normalize
 import numpy as np
 import pytest
 from laws.people_corpus import HINTED, UNDERSTOOD, Hinted, Understood
+from laws.people_new_corpus import READ, SLIPS, Read
 
 from sumgp import ConstraintError, parse_constraint
+from sumgp.laws import FormulaConstraint
 from sumgp.laws.formula.hints import FUNCTIONS, near_name, unknown_function
 
 
-def test_there_are_sixty() -> None:
-    texts = [case.text for case in (*UNDERSTOOD, *HINTED)]
-    assert len(set(texts)) == len(texts) >= 60
+def test_there_are_sixty_of_each_kind() -> None:
+    old, new = [case.text for case in (*UNDERSTOOD, *HINTED)], [case.text for case in (*READ, *SLIPS)]
+    assert len({*old, *new}) == len(old) + len(new)
+    assert min(len(old), len(new)) >= 60
+
+
+@pytest.mark.parametrize("case", READ, ids=lambda case: case.text)
+def test_derivatives_bounds_and_errors_are_read_as_meant(case: Read) -> None:
+    outputs, inputs = case.outputs.split(), case.inputs.split()
+    constraint = FormulaConstraint(case.text, case.constants)
+    law, bounds = constraint.bind(outputs, inputs), constraint.bounds(outputs, inputs)
+    x = np.zeros((7, len(inputs)))
+    f = np.random.default_rng(len(case.text)).uniform(0.2, 0.9, size=(7, len(outputs) + len(law.derivatives)))
+    named = dict(zip(outputs, f.T, strict=False))
+    for column, derivative in zip(f.T[len(outputs) :], law.derivatives, strict=True):
+        by = "".join(name * order for name, order in zip(inputs, derivative.orders, strict=True))
+        named[f"{outputs[derivative.output]}_{by}"] = column
+    values = SimpleNamespace(**named)
+    assert (law.n_rows, len(bounds)) == (len(case.laws), len(case.bounds))
+    for row, meant in enumerate(case.laws):
+        np.testing.assert_allclose(law.residual(f, x)[:, row], meant(values), rtol=1e-12, atol=1e-12)
+    for bound, meant in zip(bounds, case.bounds, strict=True):
+        g = bound.residual(f[:, : len(outputs)], x)[:, 0]
+        np.testing.assert_allclose(g, meant(values), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(law.noise, case.sds or np.zeros(len(case.laws)))
 
 
 @pytest.mark.parametrize("case", UNDERSTOOD, ids=lambda case: case.text)
@@ -30,17 +54,23 @@ def test_understood_as_meant(case: Understood) -> None:
     np.testing.assert_allclose(law.residual(f, np.zeros((7, 0)))[:, 0], meant, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("case", HINTED, ids=lambda case: case.text)
+@pytest.mark.parametrize("case", [*HINTED, *SLIPS], ids=lambda case: case.text)
 def test_refused_with_a_hint_that_leads_to_the_law(case: Hinted) -> None:
     names = case.outputs.split()
     given = {} if "constants=" in case.phrase else case.constants
     with pytest.raises(ConstraintError) as caught:
-        parse_constraint(case.text, names, ["t"], constants=given)
+        _read(case.text, names, given)
     message = str(caught.value)
     assert case.phrase in message
     assert ("did you mean" in message) == ("did you mean" in case.phrase)
     if case.instead:
-        parse_constraint(case.instead, names, ["t"], constants=case.constants)
+        _read(case.instead, names, case.constants)
+
+
+def _read(text: str, outputs: list[str], constants: dict[str, float]) -> None:
+    constraint = FormulaConstraint(text, constants)
+    constraint.bind(outputs, ["t"])
+    constraint.bounds(outputs, ["t"])
 
 
 @pytest.mark.parametrize(

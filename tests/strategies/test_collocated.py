@@ -56,6 +56,18 @@ def test_about_as_good_as_least_squares_on_the_solved_equation() -> None:
     assert np.mean(inside) > 0.8
 
 
+def test_an_equation_without_unknown_constants() -> None:
+    """Against least squares on its solution n(0) exp(-t / 2), a linear problem with one parameter: within its error."""
+    t = np.linspace(0.0, 5.0, 12)
+    shape = np.exp(-0.5 * t)
+    y = shape + 0.05 * np.random.default_rng(3).standard_normal(12)
+    model = ConstrainedGP("d(n, t) = -0.5*n", outputs=["n"], inputs=["t"]).fit(t, y)
+    factor = model.predict(t) / shape
+    assert np.ptp(factor) < 5e-3 * factor.mean()
+    assert abs(factor.mean() - (shape @ y) / (shape @ shape)) < 0.05 / np.sqrt(shape @ shape)
+    assert model.fit_report_["status"] == "converged"
+
+
 def test_constants_are_told_with_intervals_samples_and_correlations(model: ConstrainedGP) -> None:
     posterior = model.posterior(NEW)
     table = posterior.constants()

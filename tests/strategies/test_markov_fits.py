@@ -14,7 +14,7 @@ from support.dense_markov import dense_posterior
 
 from sumgp import ConstrainedGP, Dense, LinearConstraint, Markov, SumConstraint, SumGPWarning, Term, Unknown
 from sumgp.errors import DataError
-from sumgp.estimator.preparation import LONG_SERIES, choose_solver
+from sumgp.estimator.preparation import LONG_SERIES, series_solver
 from sumgp.hyperparameters.optimise import MapEstimate, Objective
 from sumgp.paper_method import Transformed
 from sumgp.priors.candidates import canonical_order, reordered
@@ -220,7 +220,7 @@ def test_long_series_choose_the_state_space_form_by_themselves() -> None:
 
 
 def test_shorter_series_and_other_kernels_do_not() -> None:
-    choose = choose_solver
+    choose = series_solver
     assert choose(None, None, None, 1, LONG_SERIES)[0] == Automatic()
     assert isinstance(choose(None, None, None, 1, LONG_SERIES + 1)[0], Markov)
     assert choose(None, None, None, 2, LONG_SERIES + 1)[0] == Automatic()

@@ -9,7 +9,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 import sumgp
-from sumgp.hyperparameters import GridPoint
+from sumgp.strategies.output_posterior import GridPoint
 from sumgp.strategies.own_outputs import (
     LeftOutValues,
     OutputPosterior,

@@ -14,9 +14,10 @@ from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Matern
 import sumgp
 from sumgp import ConstrainedGP, Dense, LinearConstraint, SumGPWarning, Transformed, Unconstrained, Vecchia
 from sumgp.errors import ConstraintError, DataError
+from sumgp.estimator import preparation
 from sumgp.solvers import Automatic
 from sumgp.solvers.vecchia import map_bytes, search
-from sumgp.strategies import Asked, choose_map_solver, vecchia_fits
+from sumgp.strategies import Asked, choose_map_solver
 
 SHARES = "a + b + c = 1"
 NAMES = ["a", "b", "c"]
@@ -294,7 +295,7 @@ def test_settings_are_checked() -> None:
 
 def test_chosen_for_large_maps_only(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = data(shares, 400)
-    monkeypatch.setattr(vecchia_fits, "LARGE_MAP", 1000)
+    monkeypatch.setattr(preparation, "LARGE_MAP", 1000)
     gp = ConstrainedGP(SHARES, outputs=NAMES).fit(x, y)
     assert gp.fit_report_["solver"].startswith("Vecchia")
     facts = ConstrainedGP(SHARES, outputs=NAMES, kernel=RBF(1.0), solver=Dense())._problem(x, y, print)[0]
@@ -308,14 +309,15 @@ def test_chosen_for_large_maps_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose_map_solver(Asked(Automatic(), noise=np.ones((400, 3))), data_, None) == Automatic()
     assert choose_map_solver(Asked(Automatic(), rank=1), data_, None) == Automatic()
     assert choose_map_solver(Asked(Dense()), data_, None) == Dense()
-    monkeypatch.setattr(vecchia_fits, "LARGE_MAP", 1200)
-    assert choose_map_solver(Asked(Automatic()), data_, laws["hard"]) == Automatic()
+    monkeypatch.setattr(preparation, "LARGE_MAP", 1200)
+    model = ConstrainedGP(SHARES, outputs=NAMES)
+    assert preparation.choose_solver(model, data_, laws["hard"])[0] == Automatic()
 
 
 def test_one_input_without_a_state_space(monkeypatch: pytest.MonkeyPatch) -> None:
     t = np.linspace(0.0, 20.0, 500)
     y = np.sin(t) + 0.1 * np.random.default_rng(0).standard_normal(500)
-    monkeypatch.setattr(vecchia_fits, "LARGE_MAP", 400)
+    monkeypatch.setattr(preparation, "LARGE_MAP", 400)
     gp = ConstrainedGP(kernel=RBF(1.0)).fit(t, y)
     assert gp.fit_report_["solver"].startswith("Vecchia")
     assert np.sqrt(np.mean((gp.predict(t) - np.sin(t)) ** 2)) < 0.03

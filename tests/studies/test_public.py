@@ -10,7 +10,7 @@ from sumgp.errors import SumGPError
 from sumgp_studies.commands.public import chosen_sets, data_folder, reproduce_public
 from sumgp_studies.experiments import RecordFile
 from sumgp_studies.public import Case, Part, hierarchy_scores, plan, read_hierarchy, sets_named, unfinished
-from sumgp_studies.public.hierarchies import base_forecasts, scaled_crps, smoothing_errors
+from sumgp_studies.public.hierarchies import base_forecasts, gaussian_quantiles, scaled_crps, smoothing_errors
 from sumgp_studies.public.rivals import is_composition, log_ratios
 
 DEPTHS = np.arange(1.0, 31.0)
@@ -38,7 +38,7 @@ def folder(tmp_path):
 def test_names_are_checked_and_folders_looked_for(folder, monkeypatch):
     sets, trees = chosen_sets([], folder)
     assert [entry.name for entry in sets] == ["foraminifera"]
-    assert trees == ["tourismsmall", "labour"]
+    assert trees == ["tourismsmall"]
     with pytest.raises(SumGPError, match="did you mean 'foraminifera'"):
         chosen_sets(["foraminifer"], folder)
     with pytest.raises(SumGPError, match="the folder of 'mars'"):
@@ -88,7 +88,7 @@ def test_scaled_crps_by_quadrature():
     levels = np.linspace(0.05, 0.95, 19)
     losses = [max(p * (0.7 - q), (p - 1) * (0.7 - q)) for p, q in zip(levels, norm.ppf(levels), strict=True)]
     expected = 2 * np.mean(losses) / 0.7
-    assert scaled_crps(truth, np.zeros((1, 1)), np.ones((1, 1))) == pytest.approx(expected)
+    assert scaled_crps(truth, gaussian_quantiles(np.zeros((1, 1)), np.ones((1, 1)))) == pytest.approx(expected)
 
 
 def test_log_ratios_keep_shares_and_only_suit_compositions():

@@ -17,6 +17,7 @@ ROWS = "points = np.unique(X, axis=0)"
 def python_lines(choice: Choice, info: TableInfo, shown: str) -> str:
     """A program that reads the same file, fits the same model and writes the same predictions and model."""
     columns = [*choice.inputs, *choice.extra]
+    gaps = any(column.missing for column in info.columns if column.name in choice.outputs)
     points = ROWS if choice.extra else {1: GRID, 2: MAP}.get(len(choice.inputs), ROWS)
     return "\n".join(
         [
@@ -27,12 +28,14 @@ def python_lines(choice: Choice, info: TableInfo, shown: str) -> str:
             "",
             *_reading(info, shown),
             *_dates(info, (*columns, *choice.outputs)),
-            f"X, Y = data[{columns!r}].to_numpy(), data[{list(choice.outputs)!r}].to_numpy()",
+            f"columns = {columns!r}",
+            f"X, Y = data[columns].to_numpy(), data[{list(choice.outputs)!r}].to_numpy()",
             *_model(choice),
-            f"gp.fit(pd.DataFrame(X, columns={columns!r}), Y)",
+            "gp.fit(pd.DataFrame(X, columns=columns), Y)",
             points,
             "posterior = gp.posterior(points)",
             "posterior.to_frame().to_csv('predictions.csv', index=False)",
+            *(["gp.complete(pd.DataFrame(X, columns=columns), Y).to_csv('completed.csv', index=False)"] if gaps else []),
             "gp.save('model.sumgp')",
             "print(gp.fit_report_)",
             "",

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from sumgp.app.choice import Choice, Constant
 from sumgp.errors import ConstraintError
 from sumgp.laws import FormulaConstraint, bind_constraint
-from sumgp.laws.formula import ALL, BUILT_IN, Name, calls, mentioned, near_name, parse_bounds, parse_equation, split_laws
+from sumgp.laws.formula import constant_names, in_plain_words, near_name
 
 EMPTY, UNDERSTOOD, INCOMPLETE, MISTAKE = "empty", "understood", "incomplete", "mistake"
+SAYS = "This is what the law says of predictions:"
 PLACEHOLDER = 1.0  # stands for a constant without a value, to look for other mistakes already
 MEANT = re.compile(r"did you mean '([^']+)'\?")
 INDENT = 4  # spaces before the law in an error's text
@@ -28,10 +29,14 @@ class Repair:
 
 @dataclass(frozen=True)
 class Feedback:
-    """``state`` is one of the four words above; ``shown`` and ``carets`` are two lines that point at a mistake."""
+    """``state`` is one of the four words above; ``shown`` and ``carets`` are two lines that point at a mistake.
+
+    ``plain`` says what an understood law asks of predictions, ``lines`` how it is imposed.
+    """
 
     state: str
     message: str
+    plain: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     shown: str = ""
     carets: str = ""
@@ -55,8 +60,9 @@ def law_feedback(choice: Choice, columns: Sequence[str]) -> Feedback:
     given = {constant.name: constant for constant in choice.constants}
     constants = tuple(given.get(name, _first_guess(name, choice, columns)) for name in names)
     values = {c.name: PLACEHOLDER if c.value is None else c.value for c in constants}
+    extra = tuple(dict.fromkeys(c.column for c in constants if c.kind == "column" and c.column not in ("", *choice.inputs)))
     try:
-        both = bind_constraint(FormulaConstraint(choice.law, values), choice.outputs, choice.inputs, ())
+        both = bind_constraint(FormulaConstraint(choice.law, values), choice.outputs, choice.inputs, extra)
         explained = tuple(both.explain().splitlines())
     except ConstraintError as error:
         return _mistake(error, choice.law, constants)
@@ -66,24 +72,10 @@ def law_feedback(choice: Choice, columns: Sequence[str]) -> Feedback:
         message = f"Below, say what {' and '.join(missing)} {verb}: a number, unknown, or a column."
         repairs = tuple(r for name in missing for r in _renamed(name, choice))
         return Feedback(INCOMPLETE, message, repairs=repairs, constants=constants)
-    return Feedback(UNDERSTOOD, "The law is understood.", explained, constants=constants)
-
-
-def constant_names(law: str, outputs: Sequence[str], inputs: Sequence[str]) -> list[str]:
-    """Names in a law that are neither columns in use, nor built in, nor families and points of such columns."""
-    found: list[str] = []
-    for text in split_laws(law):
-        equations = parse_bounds(text) or (parse_equation(text),)
-        for side in (side for equation in equations for side in (equation.left, equation.right)):
-            grouped = {
-                argument.name
-                for function in ("sum", "norm", "mean")
-                for call in calls(side, function)
-                for argument in call.arguments
-                if isinstance(argument, Name) and any(o.startswith(argument.name) for o in outputs)
-            }
-            found += [name for name in mentioned(side) if name not in grouped]
-    return [name for name in dict.fromkeys(found) if name not in (*outputs, *inputs, *BUILT_IN, ALL)]
+    plain = [] if both.law is None else in_plain_words(both.law, choice.inputs)
+    if both.bounds is not None:
+        plain += [f"{label}: no prediction crosses this bound." for label in dict.fromkeys(both.bounds.labels)]
+    return Feedback(UNDERSTOOD, SAYS, tuple(plain), explained, constants=constants)
 
 
 def _first_guess(name: str, choice: Choice, columns: Sequence[str]) -> Constant:
@@ -101,11 +93,11 @@ def _mistake(error: ConstraintError, law: str, constants: tuple[Constant, ...]) 
     shown, carets = lines[1][INDENT:], lines[2][INDENT:]
     start = law.find(shown)
     if start < 0:
-        return Feedback(MISTAKE, message, (), shown, carets, constants=constants)
+        return Feedback(MISTAKE, message, shown=shown, carets=carets, constants=constants)
     place = Repair("", start + carets.index("^"), start + len(carets))
     meant = MEANT.search(lines[0])
     repairs = (Repair(meant[1], place.start, place.end),) if meant else ()
-    return Feedback(MISTAKE, message, (), shown, carets, place, repairs, constants)
+    return Feedback(MISTAKE, message, (), (), shown, carets, place, repairs, constants)
 
 
 def _renamed(name: str, choice: Choice) -> list[Repair]:

@@ -19,7 +19,8 @@ from sumgp.files import model_bytes, write_files
 from sumgp.numerics import threads_for
 from sumgp.report import caught, render_fit, render_fit_body, study
 
-MODEL, PREDICTIONS, REPORT, BODY = "model.sumgp", "predictions.csv", "report.html", "body.html"
+MODEL, PREDICTIONS, COMPLETED = "model.sumgp", "predictions.csv", "completed.csv"
+REPORT, BODY = "report.html", "body.html"
 LINE_POINTS, MAP_POINTS = 200, 900  # over one input, and over two
 
 
@@ -42,6 +43,8 @@ def fit_table(folder: Path, task: dict[str, Any], tell: Callable[[str], None]) -
             REPORT: render_fit(found, title).encode(),
             BODY: render_fit_body(found).encode(),
         }
+        if frame[list(choice.outputs)].isna().any(axis=None):
+            files[COMPLETED] = as_csv(gp.complete(frame.drop(columns=list(choice.outputs)), frame[list(choice.outputs)]))
         write_files(folder, files)
     return {"points_like": _examples(gp.data_.x)}
 

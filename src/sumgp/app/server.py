@@ -17,7 +17,7 @@ from sumgp.app.choice import KERNELS, Choice
 from sumgp.app.code import python_lines
 from sumgp.app.examples import example_table, examples
 from sumgp.app.feedback import law_feedback
-from sumgp.app.fitting import BODY, MODEL, PREDICTIONS, REPORT
+from sumgp.app.fitting import BODY, COMPLETED, MODEL, PREDICTIONS, REPORT
 from sumgp.app.forms import check_choice, choice_of, first_choice
 from sumgp.app.guard import TOKEN_HEADER, Guard, same
 from sumgp.app.job import DONE, RUNNING
@@ -28,6 +28,7 @@ from sumgp.errors import DataError
 CODE, VALUES = "fit.py", "values.csv"
 DOWNLOADS = (
     (PREDICTIONS, "mean, standard deviation and 95 % interval of every output, and the law's residual"),
+    (COMPLETED, "your table with its gaps filled, each with its interval and whether the law determines it"),
     (MODEL, "the fitted model, for sumgp predict and sumgp.load"),
     (REPORT, "this page's figures and words in one file"),
     (CODE, "the lines of Python below"),
@@ -177,7 +178,7 @@ async def download(request: Request) -> Response:
         lines = python_lines(fit.choice, fit.table.info, fit.table.shown)
         return Response(lines, media_type="text/x-python", headers={"content-disposition": f'attachment; filename="{CODE}"'})
     path = fit.folder / name
-    if name not in (PREDICTIONS, MODEL, REPORT, VALUES) or not path.is_file():
+    if name not in (PREDICTIONS, COMPLETED, MODEL, REPORT, VALUES) or not path.is_file():
         raise HTTPException(404, "There is no such file.")
     return FileResponse(path, filename=name, media_type="application/octet-stream")
 
@@ -212,7 +213,7 @@ def _result(
         "names": (*fit.choice.inputs, *fit.choice.extra),
         "points": points or "\n".join(" ".join(f"{v:.6g}" for v in row) for row in rows),
         "values": found,
-        "downloads": DOWNLOADS,
+        "downloads": [entry for entry in DOWNLOADS if entry[0] == CODE or (fit.folder / entry[0]).is_file()],
         "code": python_lines(fit.choice, fit.table.info, fit.table.shown),
     }
     return _page(request, "result", 3, 400 if trouble else 200, trouble=trouble, **shown)

@@ -31,7 +31,7 @@ def fit(
     inputs: Annotated[str, typer.Option(help="Input columns, separated by commas.")],
     out: Annotated[Path, typer.Option(help="New folder for model, predictions and report.")],
     constraint: Annotated[
-        list[str] | None, typer.Option("--constraint", "-c", help='Law, e.g. "a + b = 1"; may be repeated.')
+        list[str] | None, typer.Option("--law", "--constraint", "-c", help='Law, e.g. "a + b = 1"; may be repeated.')
     ] = None,
     outputs: Annotated[str | None, typer.Option(help="Output columns; all other columns if left out.")] = None,
     constant: Annotated[

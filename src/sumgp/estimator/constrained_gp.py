@@ -29,7 +29,6 @@ from sumgp.estimator.preparation import (
     as_constraint,
     bound_law,
     check_choices,
-    check_derivatives,
     check_row_labels,
     checked_rank,
     choose_solver,
@@ -41,11 +40,10 @@ from sumgp.estimator.preparation import (
     period_of,
     read_fit_tables,
     unshifted,
-    warn_of_settings_without_effect,
-    warn_of_unused_constants,
     with_named_choices,
 )
 from sumgp.estimator.soundness import (
+    check_derivatives,
     check_strategy,
     checked_status,
     looked_at,
@@ -53,14 +51,14 @@ from sumgp.estimator.soundness import (
     told_closed,
     warn_if_contradicted,
     warn_if_repeats_contradict,
+    warn_of_unused_constants,
 )
 from sumgp.laws import Law, check_law, complete_scaling, learnt_errors, with_errors
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Bounding, Completion, Posterior, RowPosterior, complete_rows, given_rows
 from sumgp.priors import map_candidates, read_noise, read_weights, rougher_candidates
-from sumgp.solvers import Solver
-from sumgp.strategies import Asked, FitProblem, Fitted, Strategy, Unconstrained, choose_map_solver, typical_range
+from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, typical_range
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -204,7 +202,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         split = eliminated(law, self.strategy)
         imposed = law if split is None else split.rest
         scaling = complete_scaling(law, ordered, scaling) if split is None else split.completed(ordered, scaling)
-        solver, kernel = self._solver(data, law) if split is None else (dense_solver(self.solver), self.kernel)
+        solver, kernel = choose_solver(self, data, law) if split is None else (dense_solver(self.solver), self.kernel)
         half_range = typical_range(scaling.inputs(x), solver.on_series)
         noise = read_noise(self.noise, scaling.y_scale, groups, n_given).weighted(weights)
         period = period_of(self.strategy, ordered, scaling)
@@ -228,15 +226,6 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             rougher=rougher_candidates(half_range) if kernel is None else (),
         )
         return problem, law
-
-    def _solver(self, data: Data, law: Law | None) -> tuple[Solver, Any]:
-        """The solver asked for or chosen, and the kernel that goes with it; warns of settings that it does not look at."""
-        n_measured = int(data.measured.sum())
-        solver, kernel = choose_solver(self.solver, self.kernel, self.strategy, data.n_inputs, n_measured)
-        solver = choose_map_solver(Asked(solver, kernel, self.strategy, self.noise, self.rank), data, law)
-        if solver.on_series or solver.on_blocks:
-            warn_of_settings_without_effect(solver, self.strategy, self.restarts)
-        return solver, kernel
 
     def _keep(self, problem: FitProblem, law: Law | None, strategy: Strategy, fitted: Fitted) -> None:
         self.law_ = law

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from sumgp.data import Data, in_bulk
-from sumgp.errors import ConstraintError, SumGPWarning
-from sumgp.laws import Inequalities, Law, typical_rows
+from sumgp.errors import ConstraintError, SumGPWarning, counted, worded
+from sumgp.laws import AllOf, Constraint, FormulaConstraint, Inequalities, Law, typical_rows
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
 from sumgp.strategies import FitProblem, Strategy, Unconstrained, closed_imbalance
@@ -143,8 +144,8 @@ def told_closed(problem: FitProblem) -> bool:
         named = ", ".join(str(row) for row in found.misprints[:NAMED_ROWS])
         more = ", ..." if len(found.misprints) > NAMED_ROWS else ""
         warnings.warn(
-            f"{len(found.misprints)} row(s) ({named}{more}, counted from 0) miss a law that all other complete rows meet up "
-            "to rounding; look for a misprint there, or write NaN in place of the wrong value",
+            f"a law that all other complete rows meet up to rounding is missed in {counted(len(found.misprints), 'row')} "
+            f"({named}{more}, counted from 0); look for a misprint there, or write NaN in place of the wrong value",
             SumGPWarning,
             stacklevel=3,
         )
@@ -189,6 +190,7 @@ def _noise_bias(law: Law, f: np.ndarray, x: np.ndarray, row: int, noise: np.ndar
 
 
 HELD = 1e-6  # residual of the mean, relative to the law's terms, up to which a law holds
+HELD_IN_BOUNDS = 1e-9  # the same where points were moved into bounds, which is done to round-off or not at all
 MOST_ROWS = 300  # at which a fit is looked at
 ROBUST_SD = 1.4826  # of a normal distribution, times the median of absolute deviations
 UNEXPLAINED = 10.0  # robust standard deviations of the residuals
@@ -226,13 +228,15 @@ def law_failure(posterior: Posterior, law: Law) -> str:
     A residual is compared with the law's largest term plus what a change of each output by its own scale does.
     """
     residual, f, x = posterior.residual(), posterior.mean, posterior.x
+    held = HELD if posterior.bounding is None or law.derivatives else HELD_IN_BOUNDS
     if residual.shape[1] != law.n_rows:
         return ""
-    f = np.concatenate([f, posterior.law_columns()], axis=1)
+    if law.n_columns > f.shape[1]:
+        f = np.concatenate([f, posterior.law_columns()], axis=1)
     with np.errstate(all="ignore"):
         slopes = np.abs(law.jacobian(f, x))[:, :, : posterior.mean.shape[1]] @ posterior.scaling.y_scale
         size = np.nan_to_num(law.magnitude(f, x)) + np.nan_to_num(slopes)
-        missed = np.abs(residual) > HELD * size
+        missed = np.abs(residual) > held * size
     hard = law.active(x) & (law.noise == 0)
     undefined = np.isnan(residual) & hard
     bad = (undefined | missed) & hard
@@ -289,3 +293,29 @@ def warn_of_unexplained_values(problem: FitProblem, posterior: Posterior, rows: 
                 SumGPWarning,
                 stacklevel=3,
             )
+
+
+def warn_of_unused_constants(constraint: Constraint | Law | None, constants: Mapping[str, Any] | None) -> None:
+    """Name constants that no formula mentions."""
+    formulas = _formulas(constraint)
+    given = dict.fromkeys([*(constants or {}), *(name for formula in formulas for name in formula.constants)])
+    unused = [name for name in given if not any(formula.uses(name) for formula in formulas)]
+    if unused:
+        names = ", ".join(map(repr, unused))
+        warnings.warn(
+            f"constants: no formula uses {names}; remove it, or correct the name in the formula", SumGPWarning, stacklevel=4
+        )
+
+
+def _formulas(constraint: Constraint | Law | None) -> Sequence[FormulaConstraint]:
+    if isinstance(constraint, AllOf):
+        return [formula for part in constraint.constraints for formula in _formulas(part)]
+    return [constraint] if isinstance(constraint, FormulaConstraint) else []
+
+
+def check_derivatives(strategy: Strategy, law: Law | None) -> None:
+    """ConstraintError where a strategy cannot impose a law because of its derivatives."""
+    if law is not None and law.derivatives and not strategy.takes_derivatives and not isinstance(strategy, Unconstrained):
+        got = f"{type(strategy).__name__}() for {law.derivatives[0].name}"
+        remedy = "leave strategy=None to have it chosen"
+        raise ConstraintError(worded("strategy", "one that takes laws with derivatives", got, remedy))

@@ -3,7 +3,7 @@
 from sumgp.laws.bounded import BoundedLaw
 from sumgp.laws.bounds import Bounds, Inequalities, Limits
 from sumgp.laws.columns import HIGHEST_ORDER, Derivative, varying_columns
-from sumgp.laws.combination import AllOf, BoundConstraint, bind_constraint, combine
+from sumgp.laws.combination import AllOf, BoundConstraint, bind_constraint, combine, with_bounds
 from sumgp.laws.constraint import Constraint, Unknown
 from sumgp.laws.eliminated import SplitLaw, split_law
 from sumgp.laws.elimination import Potential, find_potential
@@ -86,5 +86,6 @@ __all__ = [
     "typical_rows",
     "varying_columns",
     "where_held",
+    "with_bounds",
     "with_errors",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sumgp.errors import ConstraintError
+from sumgp.errors import ConstraintError, counted
 from sumgp.laws.law import Law
 
 
@@ -72,7 +72,7 @@ class FunctionLaw(Law):
         return np.ones(self.n_columns, dtype=bool) if self.mentions is None else self.mentions
 
     def explain(self) -> str:
-        lines = [f"kind: general function of the outputs, {self.n_rows} row(s)"]
+        lines = [f"kind: general function of the outputs, {counted(self.n_rows, 'row')}"]
         for row, label in enumerate(self.labels):
             words = (*self.explain_row(row), *self.explain_noise(row))
             lines += [f"row {row + 1}: {label}", *(f"  {line}" for line in words)]

@@ -49,9 +49,11 @@ def measured_imbalance(law: Law, data: Data, scaling: Scaling, constants: np.nda
         return Imbalance(bias, sd, count, closed)
     middle = np.where(np.isfinite(scaling.y_shift), scaling.y_shift, 0.0)
     filled = np.where(data.measured, data.y, middle)
-    f = np.column_stack(
-        [filled, np.broadcast_to(np.zeros(0) if constants is None else constants, (len(filled), law.n_columns - T))]
-    )
+    # No measured row tells a derivative: rows of the law that hold one are not to be judged from the data.
+    f = np.full((len(filled), law.n_columns), np.nan)
+    f[:, :T] = filled
+    if constants is not None:
+        f[:, law.unknown_columns] = constants
     with np.errstate(all="ignore"):
         g, J = law.residual(f, data.x), law.jacobian(f, data.x)[:, :, :T]
         magnitude = law.magnitude(f, data.x)

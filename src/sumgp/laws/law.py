@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sumgp.errors import ConstraintError
+from sumgp.errors import ConstraintError, counted
 from sumgp.laws.columns import Derivative
 from sumgp.transforms import Transform
 
@@ -218,6 +218,8 @@ class SumLaw(Law):
         return np.maximum(terms.max(axis=2), np.abs(self.S(x)))
 
     def relaxed(self, scale: np.ndarray) -> SumLaw:
+        if self.is_linear:
+            return self
         columns = tuple((c, t.relaxed(float(scale[c]))) for c, t in self.columns)
         return replace(self, columns=columns)
 
@@ -253,7 +255,9 @@ class SumLaw(Law):
     def explain(self) -> str:
         kind = "linear" if self.is_linear else "sum of transformed outputs"
         constant = isinstance(self.coefficients, np.ndarray)
-        lines = [f"kind: {kind}, {self.n_rows} row(s), {'constant' if constant else 'input-dependent'} coefficients"]
+        lines = [
+            f"kind: {kind}, {counted(self.n_rows, 'row')}, {'constant' if constant else 'input-dependent'} coefficients"
+        ]
         for row, label in enumerate(self.labels):
             lines.append(f"row {row + 1}: {label}")
             lines += [f"  {line}" for line in self.explain_row(row)]

@@ -167,10 +167,11 @@ def choose_guide(problem: FitProblem, alone: Candidates) -> tuple[Component, str
     setup = set_up_law(problem.law, problem.data, problem.scaling, law_spacing(problem, prior, theta))
     soft = bool(len(setup.law.soft_rows))  # the priors without the law have no columns for its errors
     engine = LawEngine(problem, setup) if soft else LawEngine.calibrated(problem, setup, prior, theta)
-    if not soft:
-        for candidate, maximum in zip(alone.priors, alone.maxima, strict=True):
-            engine.look_for_branches(candidate, maximum.theta)
-    if not engine.branches:
+    several = not soft and any(
+        engine.other_branch(candidate, maximum.theta) is not None
+        for candidate, maximum in zip(alone.priors, alone.maxima, strict=True)
+    )
+    if not several:
         if soft or not engine.turns(engine.state(prior, theta)):
             return without_law(problem, alone)
         return engine.component(prior, theta), "posterior given the law, whose turns are within reach"

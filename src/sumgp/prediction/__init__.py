@@ -1,6 +1,6 @@
 """Means, intervals, samples and residuals of a fitted model, in the user's units."""
 
-from sumgp.prediction.bounding import Bounding
+from sumgp.prediction.bounding import BoundedPoints, Bounding
 from sumgp.prediction.completion import Completion, RowPosterior, complete_rows, given_rows
 from sumgp.prediction.mixture import mixture_quantile
 from sumgp.prediction.plotting import plot_posterior
@@ -9,6 +9,7 @@ from sumgp.prediction.posterior import Posterior
 from sumgp.prediction.tabulated import input_label
 
 __all__ = [
+    "BoundedPoints",
     "Bounding",
     "Completion",
     "DrawnMarginals",

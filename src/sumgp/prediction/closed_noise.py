@@ -60,13 +60,13 @@ def noise_covariances(posterior: Posterior) -> np.ndarray:
 
 
 def measured_outputs(
-    posterior: Posterior, draws: np.ndarray, normal: np.ndarray, points: np.ndarray | slice = EVERYWHERE
+    posterior: Posterior, draws: np.ndarray, normal: np.ndarray, noise: np.ndarray, points: np.ndarray | slice = EVERYWHERE
 ) -> np.ndarray:
     """(count, n, T) measurements that meet the law, in the user's units, of unit-free draws (count, n, C) of true values.
 
-    ``normal`` (count, n or 1, T): standard normal numbers. Bounds that all measurements of the data obey are kept too.
+    ``normal`` (count, n or 1, T): standard normal numbers; ``noise`` (T, T): covariance of the component that was drawn from.
+    Bounds that all measurements of the data obey are kept too.
     """
-    noise = _shared(posterior)
     T = len(noise)
     moved = draws.copy()
     moved[:, :, :T] += np.einsum("ntu,knu->knt", within_law(posterior, noise, points), normal @ root(noise[None])[0])

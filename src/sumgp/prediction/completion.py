@@ -12,12 +12,14 @@ import numpy as np
 from scipy.stats import norm
 
 from sumgp.data import Calendar, Data
-from sumgp.errors import DataError, SumGPWarning, worded
+from sumgp.errors import DataError, SumGPWarning, counted, worded
 from sumgp.laws import measured_imbalance
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
+from sumgp.prediction.point_draws import principal_root
 from sumgp.prediction.posterior import BLOCK, Posterior
 from sumgp.prediction.row_balance import Balance, Balanced, balanced
+from sumgp.prediction.row_bounds import BoundedRows, RowBounds, bounded_rows
 from sumgp.prediction.row_cells import RowGaussians, Rows, already_used, given_cells
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ class RowPosterior:
     ``mean``, ``std`` (n, T) and ``covariance`` (n, T, T) of each row, in the user's units. Rows are taken one by one: a
     cell of one row says nothing about another beyond what the fit knows. ``observed()`` is the same for what a
     measurement would give: cells that were measured are then known, and the rest meets the law as closely as the
-    measured rows of the data do.
+    measured rows of the data do. Means obey bounds; intervals and draws do too, of measurements if those of the data do.
     """
 
     mean: np.ndarray
@@ -44,6 +46,7 @@ class RowPosterior:
     measurement: RowPosterior | None = None  # None: this is the measurement
     determined: np.ndarray | None = None  # (n, T) cells that the law fixes from the measured ones
     calendar: Calendar = field(default_factory=dict)
+    within: BoundedRows | None = None
 
     def __repr__(self) -> str:
         of = "measurements of " if self.measurement is None else ""
@@ -59,15 +62,20 @@ class RowPosterior:
         if not 0.0 < level < 1.0:
             raise DataError(worded("level", "a probability between 0 and 1", repr(level), "e.g. 0.95"))
         reach = float(norm.ppf(0.5 + 0.5 * level)) * self.std
-        return self.mean - reach, self.mean + reach
+        lower, upper = self.mean - reach, self.mean + reach
+        if self.within is None:
+            return lower, upper
+        tail, near, marginals = 0.5 * (1.0 - level), self.within.near, self.within.marginals
+        lower[near], upper[near] = marginals.quantile(tail), marginals.quantile(1.0 - tail)
+        return self.within.bounds.clipped(lower), self.within.bounds.clipped(upper)
 
     def sample(self, n: int = 1, random_state: int = 0) -> np.ndarray:
         """(n, rows, T) draws, each row on its own."""
+        free = self if self.within is None else self.within
         normal = np.random.default_rng(random_state).standard_normal((n, *self.mean.shape))
-        scale = np.maximum(np.sqrt(np.einsum("ntt->nt", self.covariance).max(axis=0)), 1e-300)
-        values, vectors = np.linalg.eigh(self.covariance / np.outer(scale, scale))
-        roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-        return self.mean + np.where(self.std > 0, scale * np.einsum("ntq,knq->knt", roots, normal), 0.0)
+        roots = principal_root(free.covariance, np.arange(self.mean.shape[1]))
+        draws = free.mean + np.einsum("ntq,knq->knt", roots, normal)
+        return draws if self.within is None else self.within.bounds.draws(draws, self.mean)
 
     def observed(self) -> RowPosterior:
         """The same for measurements of the cells."""
@@ -157,8 +165,31 @@ def given_rows(posterior: Posterior, y: np.ndarray) -> RowPosterior:
     determined = np.concatenate([law.determined for law in laws])
     units = scaling.y_scale[:, None] * scaling.y_scale
     exact = np.where(np.isnan(y), scaling.restore(measured[0]), y)
-    known = RowPosterior(exact, measured[1] * units, posterior.x, posterior.data, None, determined, posterior.calendar)
-    return replace(known, mean=scaling.restore(f[0]), covariance=f[1] * units, measurement=known)
+    closed = balance is not None and balance.seen.all_closed
+    # Of a cell that a closed law fixes only round-off is left open, whose root would show.
+    sure = np.zeros_like(determined) if not closed else determined
+    spread = np.where(sure[:, :, None] | sure[:, None, :], 0.0, measured[1] * units)
+    known = RowPosterior(exact, spread, posterior.x, posterior.data, None, determined, posterior.calendar)
+    true = replace(known, mean=scaling.restore(f[0]), covariance=f[1] * units)
+    if posterior.ends is not None and posterior.bounding is not None:
+        constants = np.zeros(0) if balance is None else balance.constants
+        true = _within(true, RowBounds.of(posterior.ends, constants, True, np.zeros(y.shape, dtype=bool)), True)
+        bounds = RowBounds.of(posterior.ends, constants, closed, ~np.isnan(y))
+        known = _within(known, bounds, posterior.bounding.measured)
+    return replace(true, measurement=known)
+
+
+def _within(rows: RowPosterior, bounds: RowBounds, obeyed: bool) -> RowPosterior:
+    """Rows whose means are within the bounds, and their intervals and draws where these are ``obeyed`` by such values."""
+    mean, met = bounds.moved(rows.mean)
+    if not obeyed:
+        return replace(rows, mean=mean)
+    mean = np.where(met[:, None], mean, bounds.clipped(mean))
+    if not met.all():
+        _warn_of_unmet(np.flatnonzero(~met), " within the bounds")
+    within, covariance = bounded_rows(bounds, (rows.mean, rows.covariance), mean)
+    assert rows.determined is not None
+    return replace(rows, mean=mean, covariance=covariance, within=within, determined=rows.determined & met[:, None])
 
 
 def complete_rows(posterior: Posterior, y: np.ndarray, level: float, smooth_measured: bool) -> Completion:
@@ -196,11 +227,11 @@ def _balanced(balance: Balance | None, part: RowGaussians, x: np.ndarray) -> Bal
     return balanced(balance, part.y, part.y_covariance, part.noise, x)
 
 
-def _warn_of_unmet(rows: np.ndarray) -> None:
+def _warn_of_unmet(rows: np.ndarray, where: str = "") -> None:
     named = ", ".join(str(r) for r in rows[:NAMED_ROWS]) + (", ..." if len(rows) > NAMED_ROWS else "")
     warnings.warn(
-        f"complete: in {len(rows)} row(s) ({named}, counted from 0) no missing values meet the law together with the "
-        "measured ones; they are filled without it: check the cells of these rows",
+        f"complete: in {counted(len(rows), 'row')} ({named}, counted from 0) no missing values{where} meet the law together "
+        "with the measured ones; they are filled without it: check the cells of these rows",
         SumGPWarning,
         stacklevel=4,
     )

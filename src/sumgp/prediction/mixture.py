@@ -63,12 +63,14 @@ class Points(NamedTuple):
 def mixture_draws(
     fitted: Fitted,
     points: Points,
-    outputs_of: Callable[[np.ndarray], np.ndarray],
+    outputs_of: Callable[[np.ndarray, np.ndarray], np.ndarray],
     noise_scale: np.ndarray,
     count: int,
     random_state: int,
 ) -> np.ndarray:
-    """(count, n, T) joint draws of the outputs, as ``outputs_of`` makes them from unit-free columns, and of their noise.
+    """(count, n, T) joint draws of the outputs and of their noise.
+
+    ``outputs_of`` makes outputs from unit-free columns and the noise variances (T,) of their component.
 
     The noise of measurements is multiplied by ``noise_scale`` (T,): the outputs' scales, or zeros for true values.
     """
@@ -78,7 +80,7 @@ def mixture_draws(
     for owner in np.unique(owners):
         component = fitted.components[owner]
         draws = component.sample(points.inputs, points.x, int(np.sum(owners == owner)), generator)
-        outputs = outputs_of(draws)
+        outputs = outputs_of(draws, component.noise_covariance)
         if np.any(noise_scale):
             noise = generator.standard_normal(outputs.shape) @ root(component.noise_covariance[None])[0]
             outputs = outputs + noise * noise_scale
@@ -132,8 +134,9 @@ def mixture_quantile(means: np.ndarray, sds: np.ndarray, weights: np.ndarray, pr
     for _ in range(60):
         m, sd, v = flat_means[:, going], flat_sds[:, going], value[going]
         s = (v - m) / sd
-        F = weights @ ndtr(s)
-        density = (weights / np.sqrt(2.0 * np.pi)) @ (np.exp(-0.5 * s**2) / sd)
+        # Not as matrix products, which round otherwise where other points are open too.
+        F = np.einsum("k,kp->p", weights, ndtr(s))
+        density = np.einsum("k,kp->p", weights / np.sqrt(2.0 * np.pi), np.exp(-0.5 * s**2) / sd)
         below = probability > F
         low[going], high[going] = np.where(below, v, low[going]), np.where(below, high[going], v)
         with np.errstate(all="ignore"):
@@ -267,7 +270,7 @@ def point_marginals(
     """Marginals at some points; ``near`` tells those whose mixture comes near a bound."""
     weights, T = fitted.weights, n_outputs
     inputs, x = points
-    parts = fitted.components[0].local_posteriors(fitted.components, inputs, x)
+    parts = fitted.local_posteriors(inputs, x)
     mean = np.stack([p.mean for p in parts])
     variance = np.stack([np.einsum("ncc->nc", p.covariance)[:, :T] for p in parts])
     bends_law = fitted.law is not None and not fitted.law.is_linear

@@ -115,7 +115,7 @@ AT_ONCE = 4_000_000  # draws times points times entries of a covariance: 32 MB a
 
 @dataclass(frozen=True, eq=False)
 class CommonNumbers:
-    """Which component each of M draws comes from (M,), standard normal numbers (M, C), and (M,) for the noise.
+    """Which component each of M draws comes from (M,), standard normal numbers (M, C), and (M, 1 or T) for the noise.
 
     ``rank`` (C,): places of the columns in an order that does not depend on the one they are given in.
     """
@@ -126,13 +126,16 @@ class CommonNumbers:
     rank: np.ndarray
 
 
-def common_numbers(weights: np.ndarray, rank: np.ndarray) -> CommonNumbers:
-    """Scrambled Sobol numbers; components get their share of the draws by weight, rounded up or down."""
+def common_numbers(weights: np.ndarray, rank: np.ndarray, noises: int = 1) -> CommonNumbers:
+    """Scrambled Sobol numbers; components get their share of the draws by weight, rounded up or down.
+
+    ``noises``: 1 where only marginals count, T where the noise of all outputs is drawn together.
+    """
     columns = len(rank)
-    uniform = qmc.Sobol(columns + 2, scramble=True, seed=SEED).random_base2(POWER)
+    uniform = qmc.Sobol(columns + 1 + noises, scramble=True, seed=SEED).random_base2(POWER)
     owners = np.searchsorted(np.cumsum(weights) / np.sum(weights), uniform[:, 0], side="right")
     normal = ndtri(np.clip(uniform[:, 1:], 2.0**-40, 1.0 - 2.0**-40))
-    return CommonNumbers(np.minimum(owners, len(weights) - 1), normal[:, :columns], normal[:, columns], rank)
+    return CommonNumbers(np.minimum(owners, len(weights) - 1), normal[:, :columns], normal[:, columns:], rank)
 
 
 def point_draws(law: UnitFreeLaw | None, parts: Sequence[Unprojected], numbers: CommonNumbers, x: np.ndarray) -> np.ndarray:
@@ -192,14 +195,24 @@ def drawn_marginals(posterior: Posterior, parts: Sequence[Unprojected], points: 
         # Outputs that were never measured are told apart by their place in the law.
         slopes = np.abs(law.jacobian(np.ones((1, C)), data.x[rows][:1])).sum(axis=(0, 1))
     order = canonical_order(posterior.scaling.outputs(data.y[rows]), data.output_names, slopes[:T])
-    numbers = common_numbers(fitted.weights, np.concatenate([np.argsort(order), np.arange(T, C)]))
+    closed = posterior.noisy and posterior.closed and posterior.ends is not None
+    rank = np.concatenate([np.argsort(order), np.arange(T, C)])
+    numbers = common_numbers(fitted.weights, rank, T if closed else 1)
     columns = point_draws(law, parts, numbers, posterior.x[points])
-    if posterior.noisy and posterior.closed and posterior.ends is not None:
-        normal = np.random.default_rng(SEED).standard_normal((len(columns), 1, T))
-        return DrawnMarginals(np.sort(measured_outputs(posterior, columns, normal, points), axis=0))
+    if closed:
+        return DrawnMarginals(np.sort(_measured(posterior, columns, numbers, points), axis=0))
     draws = posterior.outputs_of(columns, points)
     if posterior.noisy:
         sds = posterior.scaling.y_scale * np.sqrt(noise_variances(posterior, points))[numbers.owners]
-        draws = draws + numbers.noise[:, None, None] * sds
+        draws = draws + numbers.noise[:, :, None] * sds
         draws = draws if posterior.ends is None else posterior.ends.at(points).clipped(draws)
     return DrawnMarginals(np.sort(draws, axis=0))
+
+
+def _measured(posterior: Posterior, columns: np.ndarray, numbers: CommonNumbers, points: np.ndarray) -> np.ndarray:
+    """(M, n, T) measurements of closed data that belong to draws (M, n, C), each with the noise of its own component."""
+    draws = np.empty((*columns.shape[:2], len(posterior.output_names)))
+    for k in np.unique(numbers.owners):
+        own, noise = numbers.owners == k, posterior.fitted.components[k].noise_covariance
+        draws[own] = measured_outputs(posterior, columns[own], numbers.noise[own][:, None, :], noise, points)
+    return draws

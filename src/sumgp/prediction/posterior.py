@@ -248,10 +248,10 @@ class Posterior:
         points = Points(self.scaling.inputs(self.x), self.x)
         if self.noisy and self.closed:
             T, numbers = self._n_outputs, np.random.default_rng([random_state, 1])
-            measured = lambda d: measured_outputs(self, d, numbers.standard_normal((*d.shape[:2], T)))  # noqa: E731
+            measured = lambda d, noise: measured_outputs(self, d, numbers.standard_normal((*d.shape[:2], T)), noise)  # noqa: E731
             return mixture_draws(self.fitted, points, measured, np.zeros(T), n, random_state)
         noise = self.scaling.y_scale * float(self.noisy)
-        draws = mixture_draws(self.fitted, points, self.outputs_of, noise, n, random_state)
+        draws = mixture_draws(self.fitted, points, lambda d, _: self.outputs_of(d), noise, n, random_state)
         return self.ends.closed(draws) if self.noisy and self.ends is not None else draws
 
     def _drawn(self) -> Iterator[tuple[np.ndarray, DrawnMarginals]]:

@@ -73,7 +73,7 @@ def given_cells(fitted: Fitted, rows: Rows) -> RowGaussians:
     T, measured = rows.y.shape[1], ~np.isnan(rows.y)
     new = measured & ~rows.used
     noises = np.stack([c.noise for c in fitted.components])
-    local = fitted.components[0].local_posteriors(fitted.components, rows.inputs, rows.x)
+    local = fitted.local_posteriors(rows.inputs, rows.x)
     parts = [_with_cells(p.mean, p.covariance, noise, rows.y, new) for p, noise in zip(local, noises, strict=True)]
     log_weights = np.log(fitted.weights)[:, None] + np.stack([p.log_density for p in parts])
     weights = np.exp(log_weights - logsumexp(log_weights, axis=0))

@@ -10,7 +10,7 @@ import numpy as np
 from sumgp.data import is_frame, read_columns
 from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.estimator import as_constraint
-from sumgp.laws import Constraint, Law, LinearConstraint
+from sumgp.laws import BoundConstraint, Law, LinearConstraint, bind_constraint
 from sumgp.reconciliation.covariance import shrunk_covariance
 
 SYMMETRIC = 1e-8  # difference between a covariance and its transpose, of its largest entry, that round-off explains
@@ -52,7 +52,8 @@ def read_forecasts(forecasts: Any, outputs: Sequence[str] | None, law: Any) -> F
 
 def _from_frame(frame: Any, outputs: Sequence[str] | None, law: Any) -> Forecasts:
     columns = [str(name) for name in frame.columns]
-    names = tuple(outputs) if outputs is not None else (_names_of(law, len(columns)) if is_frame(law) else tuple(columns))
+    in_law = tuple(columns) if _summing(law) is None else _names_of(law, len(columns))
+    names = in_law if outputs is None else tuple(outputs)
     missing = [name for name in names if name not in columns]
     if missing:
         raise DataError(worded("forecasts", f"the columns {list(names)}", f"none called {missing[0]!r}", "rename or add it"))
@@ -65,7 +66,14 @@ def _from_frame(frame: Any, outputs: Sequence[str] | None, law: Any) -> Forecast
 
 def _names_of(law: Any, count: int) -> tuple[str, ...]:
     """Series of a hierarchy, else y1, y2, ..."""
-    return tuple(str(name) for name in law.index) if is_frame(law) else tuple(f"y{i + 1}" for i in range(count))
+    summing = _summing(law)
+    return tuple(f"y{i + 1}" for i in range(count)) if summing is None else tuple(str(name) for name in summing.index)
+
+
+def _summing(law: Any) -> Any:
+    """The summing matrix of a hierarchy, which may stand in a list beside bounds; None where there is none."""
+    parts = law if isinstance(law, (list, tuple)) else [law]
+    return next((part for part in parts if is_frame(part)), None)
 
 
 def _check_finite(values: np.ndarray, names: Sequence[str]) -> None:
@@ -76,17 +84,31 @@ def _check_finite(values: np.ndarray, names: Sequence[str]) -> None:
         raise DataError(worded("forecasts", "finite numbers", where, "drop that row or forecast it first"))
 
 
-def bound_law(law: Any, constants: Mapping[str, Any] | None, given: Forecasts) -> Law:
-    """The law for the forecasts' outputs."""
-    constraint = _hierarchy(law, given.outputs) if is_frame(law) else as_constraint(law, constants)
+def bound_law(law: Any, constants: Mapping[str, Any] | None, given: Forecasts) -> BoundConstraint:
+    """The law and the bounds for the forecasts' outputs; one of them may be None."""
+    constraint = as_constraint(_without_matrix(law, given.outputs), constants)
     if constraint is None:
         raise ConstraintError(worded("law", "a law to move the forecasts onto", "None", "e.g. 'a + b = total'"))
-    if isinstance(constraint, Constraint) and constraint.bounds(given.outputs, given.inputs):
-        raise ConstraintError(worded("law", "equations", "a bound", "reconcile takes no bounds; leave it out"))
-    bound = constraint.bind(given.outputs, given.inputs) if isinstance(constraint, Constraint) else constraint
+    found = bind_constraint(constraint, given.outputs, given.inputs, ())
+    if found.law is not None:
+        _check_law(found.law, given)
+    return found
+
+
+def _without_matrix(law: Any, outputs: tuple[str, ...]) -> Any:
+    """The law with a hierarchy's summing matrix as a constraint."""
+    if isinstance(law, (list, tuple)):
+        return [_without_matrix(part, outputs) for part in law]
+    return _hierarchy(law, outputs) if is_frame(law) else law
+
+
+def _check_law(bound: Law, given: Forecasts) -> None:
     if bound.outputs != given.outputs:
         got = f"one for {list(bound.outputs)}"
         raise ConstraintError(worded("law", f"a law for the outputs {list(given.outputs)}", got, "bind it to these"))
+    if bound.derivatives:
+        remedy = "a single forecast has no slope; fit ConstrainedGP to the series instead"
+        raise ConstraintError(worded("law", "values of outputs only", bound.derivatives[0].name, remedy))
     if bound.unknowns:
         got = f"{bound.unknowns[0]!r} unknown"
         remedy = "reconcile has no data to estimate it from; add it as an output with its own forecast"
@@ -94,7 +116,6 @@ def bound_law(law: Any, constants: Mapping[str, Any] | None, given: Forecasts) -
     absent = [name for name in bound.extra_columns if name not in given.inputs]
     if absent:
         raise DataError(worded("forecasts", f"a column {absent[0]!r}, which the law needs", "none", "add it"))
-    return bound
 
 
 def _hierarchy(summing: Any, outputs: tuple[str, ...]) -> LinearConstraint:
@@ -118,23 +139,37 @@ def _hierarchy(summing: Any, outputs: tuple[str, ...]) -> LinearConstraint:
     return LinearConstraint(np.array(rows), 0.0)
 
 
-def error_covariances(given: Forecasts, covariance: Any, errors: Any) -> np.ndarray:
-    """(n, T, T) covariances of the forecasts: as given, from past errors, from the draws, or the identity."""
+class Errors(NamedTuple):
+    """Covariances (n, T, T): ``weights`` decide who moves, ``spread`` is the forecasts' own, None = not known."""
+
+    weights: np.ndarray
+    spread: np.ndarray | None
+
+
+def error_covariances(given: Forecasts, covariance: Any, errors: Any) -> Errors:
+    """As given, from past errors, from the draws, or the identity.
+
+    With both, past errors decide who moves, and the covariance is the uncertainty of the forecasts, which differs from
+    that of past errors where they were made for other steps ahead.
+    """
     n, T = given.mean.shape
-    if covariance is not None and errors is not None:
-        raise DataError(worded("covariance", "a covariance or past errors", "both", "give one of them"))
+    stated = None
+    if covariance is not None:
+        values = covariance.loc[list(given.outputs), list(given.outputs)] if is_frame(covariance) else covariance
+        stated = np.broadcast_to(_checked(np.asarray(values, dtype=float), n, T), (n, T, T))
     if errors is not None:
         values = errors[list(given.outputs)] if is_frame(errors) else errors
         past = np.asarray(values, dtype=float)
         if past.ndim != 2 or past.shape[1] != T:
             raise DataError(worded("errors", f"{T} columns, one per output", f"shape {past.shape}", "one row per past time"))
-        return np.broadcast_to(shrunk_covariance(past), (n, T, T))
-    if covariance is not None:
-        values = covariance.loc[list(given.outputs), list(given.outputs)] if is_frame(covariance) else covariance
-        return np.broadcast_to(_checked(np.asarray(values, dtype=float), n, T), (n, T, T))
+        weights = np.broadcast_to(shrunk_covariance(past), (n, T, T))
+        return Errors(weights, weights if stated is None else stated)
+    if stated is not None:
+        return Errors(stated, stated)
     if given.draws is not None:
-        return np.stack([shrunk_covariance(given.draws[:, i] - given.mean[i]) for i in range(n)])
-    return np.broadcast_to(np.eye(T), (n, T, T))
+        own = np.stack([shrunk_covariance(given.draws[:, i] - given.mean[i]) for i in range(n)])
+        return Errors(own, own)
+    return Errors(np.broadcast_to(np.eye(T), (n, T, T)), None)
 
 
 def _checked(V: np.ndarray, n: int, T: int) -> np.ndarray:

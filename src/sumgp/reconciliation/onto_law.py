@@ -6,7 +6,7 @@ A forecast N(m, V) of the outputs at one point is conditioned on the law. For a 
 
 which is minimum-trace reconciliation (MinT) where V is the covariance of the forecast errors. A curved law takes m to the
 nearest point on it in the metric V, and draws of N(m, V) likewise, one by one. Forecasts given as draws keep their shape:
-each draw is moved.
+each draw is moved. Bounds come last: means and draws outside them go to the nearest point that obeys law and bounds.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 
 from sumgp.errors import ConstraintError
 from sumgp.laws import Law, UnitFreeLaw, make_unit_free, project
-from sumgp.prediction import common_numbers, point_draws
 from sumgp.reconciliation.given import Forecasts, bound_law, error_covariances, read_forecasts
+from sumgp.reconciliation.into_bounds import gaussian_draws, into_bounds
 from sumgp.reconciliation.result import Reconciled
 from sumgp.strategies import Unprojected, projected_draws
 
@@ -39,13 +39,14 @@ def reconcile(
     """Move forecasts onto a law, each as far as its uncertainty allows.
 
     ``forecasts``: a DataFrame or array (n, T) of means, or an array (M, n, T) of M draws. ``outputs`` names the columns that
-    the law speaks of; other columns of a DataFrame are inputs of the law. ``law``: a formula, a list of them, a constraint
-    object, or the summing matrix of a hierarchy as a DataFrame (one row for each series, one column for each bottom series).
-    ``constants``: as in ConstrainedGP, numbers only.
+    the law speaks of; other columns of a DataFrame are inputs of the law. ``law``: a formula, a constraint object, the
+    summing matrix of a hierarchy as a DataFrame (one row for each series, one column for each bottom series), or a list of
+    them; bounds such as "all >= 0" beside it or alone. ``constants``: as in ConstrainedGP, numbers only.
 
     The uncertainty decides who moves: ``covariance`` of the forecast errors, (T, T) or (n, T, T); or past ``errors``
-    (m, T), forecast minus outcome, whose covariance is estimated with shrunk correlations. Draws bring their own. Without
-    any, all outputs move alike in their own units, and no intervals are given.
+    (m, T), forecast minus outcome, whose covariance is estimated with shrunk correlations. With both, past errors decide,
+    and the covariance is that of the forecasts, e.g. of several steps ahead. Draws bring their own. Without any, all
+    outputs move alike in their own units, and no intervals are given.
 
     >>> import sumgp
     >>> moved = sumgp.reconcile([[3.0, 5.0, 10.0]], "a + b = total", outputs=["a", "b", "total"])
@@ -53,26 +54,34 @@ def reconcile(
     [[3.667, 5.667, 9.333]]
     """
     given = read_forecasts(forecasts, outputs, law)
-    bound = bound_law(law, constants, given)
-    V = error_covariances(given, covariance, errors)
-    free = _unit_free(bound, given, V)
+    found = bound_law(law, constants, given)
+    V, spread = error_covariances(given, covariance, errors)
+    moved = Reconciled(given.outputs, None, given.x, given.mean, spread, given.draws, given.index)
+    if found.law is not None:
+        moved = _onto(found.law, given, moved, V)
+    return moved if found.bounds is None else into_bounds(found.bounds, moved, V)
+
+
+def _onto(law: Law, given: Forecasts, before: Reconciled, V: np.ndarray) -> Reconciled:
+    """Forecasts on the law, with their uncertainty where it is known."""
+    free = _unit_free(law, given, V)
     metric = _metric(free, V)
     T, scale = given.mean.shape[1], free.scale
     start = _padded(given.mean / scale, free.n_columns)
     moved = project(free, start, metric, given.x)
     _check_met(moved.unmet, given)
-    found = Reconciled(given.outputs, bound, given.x, scale * moved.points[:, :T], index=given.index)
+    found = replace(before, law=law, mean=scale * moved.points[:, :T])
     if given.draws is not None:
         draws = projected_draws(free, _padded(given.draws / scale, free.n_columns), metric, given.x)
-    elif covariance is None and errors is None:
+        return replace(found, covariance=None, draws=scale * draws[:, :, :T])
+    if before.covariance is None:
         return found
-    elif free.is_linear:
-        tangent = (moved.projectors @ metric @ moved.projectors.transpose(0, 2, 1))[:, :T, :T]
+    spread = _metric(free, before.covariance)
+    if free.is_linear:
+        tangent = (moved.projectors @ spread @ moved.projectors.transpose(0, 2, 1))[:, :T, :T]
         return replace(found, covariance=tangent * scale[:, None] * scale[None, :])
-    else:
-        numbers = common_numbers(np.ones(1), np.arange(free.n_columns))
-        draws = point_draws(free, [Unprojected(start, metric, metric)], numbers, given.x)
-    return replace(found, draws=scale * draws[:, :, :T])
+    draws = gaussian_draws(free, Unprojected(start, spread, metric), given.x)
+    return replace(found, covariance=None, draws=scale * draws[:, :, :T])
 
 
 def _unit_free(law: Law, given: Forecasts, V: np.ndarray) -> UnitFreeLaw:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from sumgp.errors import DataError, worded
-from sumgp.laws import Law
+from sumgp.laws import Law, Limits
 from sumgp.notebook import facts_table, listed
 from sumgp.prediction import DrawnMarginals
 
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
 class Reconciled:
     """Forecasts on the law: mean (n, T), and their uncertainty where one was given.
 
-    ``covariance`` (n, T, T) for linear laws; ``draws`` (M, n, T) for curved laws and for forecasts that came as draws.
+    ``covariance`` (n, T, T) for linear laws; ``draws`` (M, n, T) for curved laws, bounds, and forecasts that came as draws.
     """
 
     outputs: tuple[str, ...]
-    law: Law
+    law: Law | None  # None: bounds alone
     x: np.ndarray  # (n, D) what the law takes besides the outputs
     mean: np.ndarray
     covariance: np.ndarray | None = None
     draws: np.ndarray | None = None
     index: Any = None  # of the table of forecasts
+    limits: Limits | None = None  # bounds that means, draws and ends of intervals obey
 
     @property
     def std(self) -> np.ndarray:
@@ -48,7 +49,8 @@ class Reconciled:
     def quantile(self, probability: float) -> np.ndarray:
         """(n, T) quantiles of the marginals."""
         if self.draws is not None:
-            return DrawnMarginals(np.sort(self.draws, axis=0)).quantile(probability)
+            found = DrawnMarginals(np.sort(self.draws, axis=0)).quantile(probability)
+            return found if self.limits is None else np.clip(found, self.limits.lower, self.limits.upper)
         return self.mean + float(ndtri(probability)) * self.std
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
@@ -64,7 +66,7 @@ class Reconciled:
 
     def residual(self) -> np.ndarray:
         """(n, R) left side minus right side of the law at the means."""
-        return self.law.residual(self.mean, self.x)
+        return np.zeros((len(self.mean), 0)) if self.law is None else self.law.residual(self.mean, self.x)
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
         """One row per forecast: mean, and sd, lower and upper where the uncertainty is known."""
@@ -92,7 +94,7 @@ class Reconciled:
         return [
             ("forecasts", len(self.mean)),
             ("outputs", listed(self.outputs)),
-            ("laws", self.law.n_rows),
+            ("laws", 0 if self.law is None else self.law.n_rows),
             ("largest residual", f"{np.max(np.abs(self.residual()), initial=0.0):.1e}"),
         ]
 

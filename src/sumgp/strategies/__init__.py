@@ -1,7 +1,6 @@
 """Ways to impose a law, from ignoring it to conditioning on it."""
 
 from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
-from sumgp.strategies.closed_data import closed_imbalance
 from sumgp.strategies.collocated import Collocated
 from sumgp.strategies.conditioned import Conditioned
 from sumgp.strategies.joint_gaussian import JointSum
@@ -16,6 +15,7 @@ from sumgp.strategies.problem import (
     PosteriorComponent,
     SeriesPlan,
     Strategy,
+    closed_imbalance,
     kernel_name,
     typical_range,
 )

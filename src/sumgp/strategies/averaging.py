@@ -109,6 +109,7 @@ class Candidates:
     objectives: tuple[Objective, ...]
     maxima: tuple[MapEstimate, ...]
     reorderings: tuple[Reordered, ...] = ()
+    known_curvatures: tuple[np.ndarray, ...] = ()  # () = found when they are needed
 
     @property
     def best(self) -> int:
@@ -132,7 +133,8 @@ class Candidates:
     @cached_property
     def curvatures(self) -> tuple[np.ndarray, ...]:
         """Hessians of the objectives at the maxima."""
-        return tuple(curvature(o, m.theta) for o, m in zip(self.objectives, self.searched, strict=True))
+        pairs = zip(self.objectives, self.searched, strict=True)
+        return self.known_curvatures or tuple(curvature(o, m.theta) for o, m in pairs)
 
     @property
     def searched(self) -> tuple[MapEstimate, ...]:
@@ -148,9 +150,11 @@ class Candidates:
         return self.reorderings[candidate].back(theta) if self.reorderings else theta
 
     def only(self, keep: list[int]) -> Candidates:
-        """The candidates at these positions."""
-        parts = (self.priors, self.objectives, self.maxima, self.reorderings)
-        return Candidates(*(tuple(part[k] for k in keep) if part else () for part in parts))  # type: ignore[arg-type]
+        """The candidates at these positions, with their curvatures: these were needed to choose between them."""
+        if len(keep) == len(self.priors):
+            return self
+        parts = (self.priors, self.objectives, self.maxima, self.reorderings, self.curvatures)
+        return Candidates(*(tuple(part[k] for k in keep) for part in parts))  # type: ignore[arg-type]
 
 
 def fit_candidates(
@@ -207,6 +211,21 @@ class Mixed(NamedTuple):
     components: tuple[Component, ...]
     weights: np.ndarray
     report: dict[str, Any]
+
+
+def joined(first: Mixed, second: Mixed, share: float) -> Mixed:
+    """One average of two, of which the second gets ``share``."""
+    kernels = {name: (1.0 - share) * w for name, w in first.report["candidate_weights"].items()}
+    for name, w in second.report["candidate_weights"].items():
+        kernels[name] = kernels.get(name, 0.0) + share * w
+    tried = first.report["candidates"]
+    report = first.report | {
+        "candidates": tried + [c for c in second.report["candidates"] if c not in tried],
+        "candidate_weights": kernels,
+        "draws": len(first.weights) + len(second.weights),
+    }
+    weights = np.concatenate([(1.0 - share) * first.weights, share * second.weights])
+    return Mixed(first.components + second.components, weights, report)
 
 
 def mix(

@@ -1,4 +1,4 @@
-"""Laws with derivatives that no potential solves: imposed at data, on a grid and at each predicted point."""
+"""Laws with derivatives that no potential solves: imposed at data, on a grid and at each prediction point."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Collocated(Strategy):
-    """Impose a law with derivatives at the training points, a grid between them and each predicted point.
+    """Impose a law with derivatives at the training points, a grid between them and each prediction point.
 
     Outputs are independent Gaussian processes of their own lengthscales, the unknown constants columns of their own with a
     wide prior. Candidates are shorter and shorter lengthscales of two kernels, weighed by the density of each measurement

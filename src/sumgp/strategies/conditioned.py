@@ -11,9 +11,8 @@ from sumgp.laws import Law, SumLaw, linear_rows, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw
 from sumgp.solvers import ClosedEvidence, Evidence, JointEvidence, Kronecker, build_features, condition_on_data
 from sumgp.strategies.averaging import EvidenceOf, fit_candidates, mix
-from sumgp.strategies.closed_data import closed_imbalance, closed_law_rows
 from sumgp.strategies.linearized import LawEngine
-from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
+from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy, closed_imbalance, closed_law_rows
 from sumgp.strategies.stacking import stacked
 from sumgp.strategies.weight_component import Component
 

@@ -17,7 +17,8 @@ import numpy as np
 from scipy.special import expit, logit, logsumexp, softmax
 
 from sumgp.numerics import symmetric_root
-from sumgp.priors import MultitaskPrior, nullspace_basis
+from sumgp.priors import MultitaskPrior, NoiseModel, nullspace_basis
+from sumgp.strategies.averaging import WIDENING, Mixed, joined
 from sumgp.strategies.problem import FitProblem, PosteriorComponent
 
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -39,6 +40,12 @@ class RowNoise:
         variances = prior.noise.variances(theta[prior.noise_slice])
         closed = prior.noise.closed and prior.law is not None
         return cls(np.broadcast_to(variances, (n_rows, prior.n_outputs)), prior.law.F if closed else None)  # type: ignore[union-attr]
+
+    @classmethod
+    def learnt(cls, model: NoiseModel, typical: np.ndarray, n_rows: int, F: np.ndarray | None = None) -> RowNoise:
+        """That of a component whose new measurements have variances ``typical`` (T,); given ones and weights stay."""
+        each = np.broadcast_to(typical, (n_rows, len(typical))) if model.known is None else model.known
+        return cls(each if model.row_factor is None else each * model.row_factor[:, None], F)
 
     def whitening(self, rows: np.ndarray, seen: np.ndarray) -> Whitening:
         """For blocks ``rows`` (B, n) of which the entries ``seen`` (k,) were measured."""
@@ -169,6 +176,26 @@ def mixed(parts: Sequence[LeftOut], weights: np.ndarray) -> LeftOut:
     return LeftOut(residual, np.einsum("k,knt->nt", weights, spread), log_density)
 
 
+SCORED = 3  # heaviest components of a mixture whose left-out densities stand for all
+
+
+def heaviest(weights: np.ndarray) -> np.ndarray:
+    """Positions of the components that stand for all."""
+    return np.argsort(-weights, kind="stable")[:SCORED]
+
+
+def rows_density(problem: FitProblem, average: Mixed) -> float:
+    """Log density of all rows, each left out on its own, under an average over hyperparameters."""
+    rows = TrainingRows(problem.x, problem.data.x, problem.y)
+    heavy = heaviest(average.weights)
+    parts = []
+    for component in (average.components[k] for k in heavy):
+        noise = RowNoise.learnt(problem.noise, component.noise, len(rows.x))
+        parts.append(component_left_out(component, rows, noise, widening=WIDENING))
+    weights = average.weights[heavy] / average.weights[heavy].sum()
+    return float(np.sum(mixed(parts, weights).log_density))
+
+
 # How far the law at one point speaks about others, in lengthscales (None: as far as the prior does), and how likely each is
 # beforehand. The joint posterior is the right one where the prior holds functions that obey the law; it is far too sure
 # of itself where it does not. Projection alone predicts left-out rows well, but gaps badly: it is not among them.
@@ -242,3 +269,26 @@ def rough_share(smooth: TaperWeights, rough: TaperWeights) -> float:
     """Share of rougher curves in the average; 0 where it is negligible."""
     share = min(float(expit(logit(ROUGH_BELIEF) + rough.log_density - smooth.log_density)), MOST_ROUGH)
     return share if share > NEGLIGIBLE else 0.0
+
+
+AGAINST_ROWS = (
+    5.0  # log density of left-out rows lost by the law's weights; by chance it is 3 at most (48 of the paper's problems)
+)
+
+
+def not_against_rows(problem: FitProblem, average: Mixed, tapers: TaperWeights, by_data: Callable[[], Mixed]) -> Mixed:
+    """The average, joined by that ``by_data``, whose hyperparameters the data alone weigh, where left-out rows ask for that.
+
+    The evidence of a law is highest for curves that hardly vary. With few noisy rows it can outweigh the data and end at a
+    flat curve. Left-out rows are then predicted far worse than at the maximum of the data's evidence, the law imposed.
+    """
+    if not tapers.scores or "draws" not in average.report:
+        return average
+    of_law = rows_density(problem, average)
+    if of_law > tapers.log_density - AGAINST_ROWS:
+        return average._replace(report=average.report | {"law_weights_reason": "left-out rows agree with the law"})
+    of_data = by_data()
+    gain = rows_density(problem, of_data) - of_law
+    reason = f"left-out rows are {gain:.1f} more probable in log density where the law does not weigh hyperparameters"
+    both = joined(average, of_data, float(expit(gain)))
+    return both._replace(report=both.report | {"law_weights_reason": reason})

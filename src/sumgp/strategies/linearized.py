@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,9 +15,9 @@ from sumgp.laws import LawSetup, set_up_law
 from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
 from sumgp.priors import MultitaskPrior, local_lengthscales
 from sumgp.solvers import WeightPosterior
-from sumgp.strategies.averaging import Build, Candidates, Mixed, Score, approximate_evidence, fit_candidates, mix
-from sumgp.strategies.disagreement import disagreement
-from sumgp.strategies.left_out import TaperWeights, rough_share, taper_weights
+from sumgp.strategies.averaging import Build, Candidates, Mixed, approximate_evidence, fit_candidates, joined, mix
+from sumgp.strategies.eliminated import disagreement, fit_eliminated
+from sumgp.strategies.left_out import TaperWeights, not_against_rows, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import stacked
 from sumgp.strategies.weight_component import Component, LawConditioning, Taper, given_data, plain_component
@@ -46,17 +48,15 @@ class LawState:
         return P if taper is None else taper.apply(P.reshape(n, C, n, C), x, x).reshape(n * C, n * C)
 
 
-@dataclass
+@dataclass(frozen=True)
 class LawEngine:
-    """Law solves for many hyperparameters of one fit."""
+    """Law solves for many hyperparameters of one fit: each depends on nothing but these fields and its arguments."""
 
     problem: FitProblem
     setup: LawSetup
     exact: bool = False  # a linear law, solved in one step
     law_sd: np.ndarray | None = None  # (n R,) in the evidence, the same for all hyperparameters
-    branches: list[np.ndarray] = field(default_factory=list)  # (n, C) each: further starts at the law's points
-    _highest: tuple[float, np.ndarray] | None = None  # log evidence so far, and the law's values there
-    _solved: dict[tuple[int, bytes], tuple[LawState, np.ndarray]] = field(default_factory=dict)
+    branches: tuple[np.ndarray, ...] = ()  # (n, C) each: further starts at the law's points
 
     def state(self, prior: MultitaskPrior, theta: np.ndarray) -> LawState:
         """Condition on the data."""
@@ -89,53 +89,44 @@ class LawEngine:
             found |= np.any(np.sign(below) * np.sign(above) < 0, axis=(1, 2))
         return float(found.mean()) > MANY_TURNS
 
-    def look_for_branches(self, prior: MultitaskPrior, theta: np.ndarray) -> bool:
-        """Where the law may be met in several ways, follow it from known points outwards; True if that fits better.
-
-        Such a branch is a further start for all hyperparameters.
-        """
+    def other_branch(self, prior: MultitaskPrior, theta: np.ndarray) -> np.ndarray | None:
+        """(n, C) at the law's points: where the law may be met in several ways, and following it outwards from known
+        points fits better than what is seen from the mean. A further start for all hyperparameters."""
         setup, state = self.setup, self.state(prior, theta)
         assert self.law_sd is not None
         if setup.law.is_linear or state.mean.size > MOST_FOLLOWED or not self.turns(state):
-            return False
+            return None
         P = state.covariance(None, setup.x)
         followed = follow_law(setup.law, setup.x_law, state.mean, P, self.law_sd**2)
         try:
-            plain, _ = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd)
-            better, f = law_evidence(setup.law, setup.x_law, state.mean, P, self.law_sd, [followed])
+            plain, _ = self.evidence(state, [None])
+            better, f = self.evidence(state, [followed])
         except NumericalError:
-            return False
-        if better <= plain + ANOTHER_BRANCH:
-            return False
-        self.branches.append(f)
-        return True
+            return None
+        return f if better > plain + ANOTHER_BRANCH else None
 
-    def log_evidence(self, prior: MultitaskPrior, theta: np.ndarray) -> float:
-        """Log evidence of the law at its points, given the data."""
+    def evidence(self, state: LawState, starts: Sequence[np.ndarray | None]) -> tuple[float, np.ndarray]:
+        """Log evidence of the law at its points, given the data, and the law's values (n, C) there."""
         assert self.law_sd is not None
-        state = self.state(prior, theta)
-        given = (self.setup.law, self.setup.x_law, state.mean, state.covariance(None, self.setup.x), self.law_sd)
-        value, f = law_evidence(*given, [None, *self.branches])
-        if self._highest is not None and value < self._highest[0] - ASTRAY:
-            # Seen from the mean the law may be met far from where neighbouring hyperparameters meet it.
-            value, f = max((value, f), law_evidence(*given, [self._highest[1]]), key=lambda pair: pair[0])
-        if self._highest is None or value > self._highest[0]:
-            self._highest = (value, f)
-        self._solved[id(prior), theta.tobytes()] = (state, f)
-        return value
+        covariance = state.covariance(None, self.setup.x)
+        return law_evidence(self.setup.law, self.setup.x_law, state.mean, covariance, self.law_sd, starts)
 
     def component(
-        self, prior: MultitaskPrior, theta: np.ndarray, taper_length: float | None = None, tolerance: float | None = None
+        self,
+        prior: MultitaskPrior,
+        theta: np.ndarray,
+        taper_length: float | None = None,
+        tolerance: float | None = None,
+        known: Scored | None = None,
     ) -> Component:
         """Posterior given data and law; ``taper_length`` in lengthscales, None = joint conditioning, 0 = projection only.
 
-        ``tolerance`` as in ``solve_law``; None = what is fit for predictions, and nothing is kept for another such call.
+        ``tolerance`` as in ``solve_law``; None = what is fit for predictions. ``known``: what the law's evidence found.
         """
-        known = (self._solved.pop if tolerance is None else self._solved.get)((id(prior), theta.tobytes()), None)
         if taper_length == 0.0 and not len(self.setup.unknown):
             return plain_component(self.problem, prior, theta, self.setup.law)
         noise = prior.noise.typical(theta[prior.noise_slice])
-        state, start = known if known is not None else (self.state(prior, theta), None)
+        state, start = (self.state(prior, theta), None) if known is None else (known.state, known.f)
         taper = self.taper(prior, theta, taper_length)
         solution = self.solve(state, taper, start if taper is None else None, tolerance)
         conditioning = LawConditioning(self.setup.x, state.root, solution, taper, self.exact)
@@ -165,6 +156,63 @@ class LawEngine:
         if length is None:
             return None
         return Taper(length, lengthscale(prior, theta, self.problem.half_range), prior.n_outputs)
+
+
+class Scored(NamedTuple):
+    """The law's log evidence for one set of hyperparameters, the law's values (n, C), the posterior given the data."""
+
+    value: float
+    f: np.ndarray
+    state: LawState
+
+
+class LawScores:
+    """The law's log evidence, computed once for each set of hyperparameters; the same whatever was asked for before.
+
+    What lies far below the best of the candidates' maxima is looked for again from there: seen from the mean the law may
+    be met far from where neighbouring hyperparameters meet it.
+    """
+
+    def __init__(self, engine: LawEngine, fitted: Candidates) -> None:
+        self.engine, self._fitted = engine, fitted
+        self._values: dict[tuple[int, bytes], tuple[MultitaskPrior, float]] = {}  # with the prior: its id stays its own
+        self._found: dict[tuple[int, bytes], Scored | None] = {}
+
+    def __call__(self, prior: MultitaskPrior, theta: np.ndarray) -> float:
+        key = (id(prior), theta.tobytes())
+        if key not in self._values:
+            found = self._found[key] = self._compared(self._maxima.get(key) or self._seen_from_mean(prior, theta))
+            self._values[key] = (prior, HOPELESS if found is None else found.value)
+        return self._values[key][1]
+
+    def found(self, prior: MultitaskPrior, theta: np.ndarray, keep: bool = False) -> Scored | None:
+        """What a score was found with, once, or again where ``keep``; None without a score."""
+        return (self._found.get if keep else self._found.pop)((id(prior), theta.tobytes()), None)
+
+    @cached_property
+    def _maxima(self) -> dict[tuple[int, bytes], Scored]:
+        """Of the candidates, as seen from the mean, the best first."""
+        each = [(p, m.theta) for p, m in zip(self._fitted.priors, self._fitted.maxima, strict=True)]
+        found = {(id(p), theta.tobytes()): self._seen_from_mean(p, theta) for p, theta in each}
+        known = [(key, scored) for key, scored in found.items() if scored is not None]
+        return dict(sorted(known, key=lambda pair: -pair[1].value))
+
+    def _seen_from_mean(self, prior: MultitaskPrior, theta: np.ndarray) -> Scored | None:
+        state = self.engine.state(prior, theta)
+        try:
+            return Scored(*self.engine.evidence(state, [None, *self.engine.branches]), state)
+        except NumericalError:
+            return None
+
+    def _compared(self, found: Scored | None) -> Scored | None:
+        """The same, or what is found from the best of the maxima if that is far better."""
+        best = next(iter(self._maxima.values()), None)
+        if found is None or best is None or found.value >= best.value - ASTRAY:
+            return found
+        try:
+            return max(found, Scored(*self.engine.evidence(found.state, [best.f]), found.state), key=lambda s: s.value)
+        except NumericalError:
+            return None
 
 
 def law_spacing(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) -> float:
@@ -206,7 +254,7 @@ class Linearized(Strategy):
 
     def fit_rows(self, problem: FitProblem) -> Fitted:
         if problem.law is None:
-            return _all_eliminated(problem, self.draws)
+            return fit_eliminated(problem, self.draws)
         spaced = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
         priors = problem.priors("identity", unknown=spaced.unknown, soft=spaced.law.soft_variances)
         fitted = fit_candidates(problem, priors).supported
@@ -214,19 +262,22 @@ class Linearized(Strategy):
         spacing = law_spacing(problem, fitted.priors[best], fitted.maxima[best].theta)
         setup = set_up_law(problem.law, problem.data, problem.scaling, spacing)
         engine = LawEngine.calibrated(problem, setup, fitted.priors[best], fitted.maxima[best].theta)
-        found = [engine.look_for_branches(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
-
-        score = _remembered(engine)
-        tapers = self._tapers(engine, fitted, score)
+        found = [engine.other_branch(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
+        engine = replace(engine, branches=tuple(f for f in found if f is not None))
+        score = LawScores(engine, fitted)
+        tapers = self._tapers(fitted, score)
         # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours.
         # Under a prior that obeys a differential law the data alone say enough about them.
         weigh = None if tapers.heaviest == 0.0 or problem.split is not None else score
         # How much weight each branch has depends on many hyperparameters.
-        many = any(found) and problem.uncertainty == "integrated"
+        many = bool(engine.branches) and problem.uncertainty == "integrated"
         draws = self.draws * (DRAWS_FOR_BRANCHES if many else 1)
-        undecided = any(found) and not all(found)
-        average = mix(problem, fitted, _in_turn(engine, tapers), weigh, draws, undecided)
-        components, weights, report = self._with_rougher(average, engine, tapers, score)
+        undecided = 0 < len(engine.branches) < len(found)
+        average = mix(problem, fitted, _in_turn(score, tapers), weigh, draws, undecided)
+        if weigh is not None:
+            by_data = partial(mix, problem, fitted, _in_turn(score, tapers), None, draws)
+            average = not_against_rows(problem, average, tapers, by_data)
+        components, weights, report = self._with_rougher(average, tapers, score)
         report |= tapers.report() | _law_report(components, weights) | {"law_starts": 1 + len(engine.branches)}
         if report["status"] != Status.CONVERGED:
             warnings.warn(
@@ -238,8 +289,9 @@ class Linearized(Strategy):
             report["status"] = disagreement(problem, fitted.priors[best], fitted.maxima[best].theta) or report["status"]
         return stacked(problem, Fitted(components, weights, setup.law, report), setup.law)
 
-    def _tapers(self, engine: LawEngine, fitted: Candidates, score: Score) -> TaperWeights:
+    def _tapers(self, fitted: Candidates, score: LawScores) -> TaperWeights:
         """Those asked for, or all of them, weighed at the best candidate's maximum."""
+        engine = score.engine
         if engine.problem.split is not None:
             # A taper would take from the covariance between points what makes one output the derivative of another.
             return TaperWeights((None,), (1.0,))
@@ -247,11 +299,13 @@ class Linearized(Strategy):
             return TaperWeights((self.taper,), (1.0,))
         best = int(np.argmax(approximate_evidence(fitted, score)))
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
-        return taper_weights(engine.problem, prior, theta, lambda length: engine.component(prior, theta, length, ENOUGH))
+        known = score.found(prior, theta, keep=True)
+        build = partial(engine.component, prior, theta, tolerance=ENOUGH, known=known)
+        return taper_weights(engine.problem, prior, theta, build)
 
-    def _with_rougher(self, smooth: Mixed, engine: LawEngine, tapers: TaperWeights, score: Score) -> Mixed:
+    def _with_rougher(self, smooth: Mixed, tapers: TaperWeights, score: LawScores) -> Mixed:
         """The average with rougher curves added to it, as far as left-out rows ask for them."""
-        problem, setup = engine.problem, engine.setup
+        problem, setup = score.engine.problem, score.engine.setup
         averaged = "candidate_weights" in smooth.report
         if not (problem.rougher and tapers.scores and averaged):
             return smooth
@@ -259,55 +313,20 @@ class Linearized(Strategy):
         priors = rougher.priors("identity", unknown=setup.unknown, soft=setup.law.soft_variances)
         try:
             fitted = fit_candidates(rougher, priors)
-            rough = self._tapers(engine, fitted, score)
+            rough = self._tapers(fitted, score)
             share = rough_share(tapers, rough)
             if not share:
                 return smooth
-            added = mix(rougher, fitted, _in_turn(engine, rough), score, max(1, self.draws // 2))
+            added = mix(rougher, fitted, _in_turn(score, rough), score, max(1, self.draws // 2))
         except NumericalError:
             return smooth
-        components, weights, report = smooth
-        kernels = {name: (1.0 - share) * w for name, w in report["candidate_weights"].items()}
-        report |= {
-            "candidates": report["candidates"] + added.report["candidates"],
-            "candidate_weights": kernels | {name: share * w for name, w in added.report["candidate_weights"].items()},
-            "draws": len(weights) + len(added.weights),
-        }
-        both = np.concatenate([(1.0 - share) * weights, share * added.weights])
-        return Mixed(components + added.components, both, report)
+        return joined(smooth, added, share)
 
 
-def _all_eliminated(problem: FitProblem, draws: int) -> Fitted:
-    """The posterior of a prior that obeys the whole law: nothing is left to impose."""
-    fitted = fit_candidates(problem, problem.priors("identity"))
-    components, weights, report = mix(
-        problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, draws
-    )
-    best = fitted.best
-    contradiction = disagreement(problem, fitted.priors[best], fitted.maxima[best].theta)
-    return Fitted(components, weights, None, {"status": contradiction or report["hyperparameter_status"], **report})
-
-
-def _remembered(engine: LawEngine) -> Score:
-    """The law's evidence, each computed once."""
-    known: dict[tuple[int, bytes], float] = {}
-
-    def score(prior: MultitaskPrior, theta: np.ndarray) -> float:
-        key = (id(prior), theta.tobytes())
-        if key not in known:
-            try:
-                known[key] = engine.log_evidence(prior, theta)
-            except NumericalError:
-                known[key] = HOPELESS
-        return known[key]
-
-    return score
-
-
-def _in_turn(engine: LawEngine, tapers: TaperWeights) -> Build:
+def _in_turn(score: LawScores, tapers: TaperWeights) -> Build:
     """Components of hyperparameters, each with the next of the tapers."""
     lengths = tapers.in_turn()
-    return lambda prior, theta: engine.component(prior, theta, next(lengths))
+    return lambda prior, theta: score.engine.component(prior, theta, next(lengths), known=score.found(prior, theta))
 
 
 def _law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[str, Any]:

@@ -29,8 +29,7 @@ from sumgp.solvers.markov import (
     with_times,
 )
 from sumgp.strategies.averaging import WIDENING
-from sumgp.strategies.closed_data import closed_law_rows
-from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent, SeriesPlan, kernel_name
+from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent, SeriesPlan, closed_law_rows, kernel_name
 from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moving_metric
 
 TUNED_ON = 8000  # values in the rows used to fit hyperparameters; more would only repeat what they say

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 
-from sumgp.hyperparameters import Family, own_grid, row_spacing
+from sumgp.hyperparameters import row_spacing
 from sumgp.laws import UnitFreeLaw, project
 from sumgp.priors import hyper_priors, quasi_periodic, shown_period
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.joint_gaussian import JointGaussian
-from sumgp.strategies.output_posterior import OutputPosterior, output_posterior
+from sumgp.strategies.output_posterior import Family, OutputPosterior, output_posterior, own_grid
 from sumgp.strategies.problem import FitProblem, PosteriorComponent
 from sumgp.strategies.weight_component import (
     LocalPosterior,

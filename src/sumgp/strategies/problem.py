@@ -12,7 +12,7 @@ import numpy as np
 
 from sumgp.data import Data, Scaling
 from sumgp.hyperparameters import MapEstimate, Objective, Scan, latent_starts, maximise, row_spacing, starting_points
-from sumgp.laws import Inequalities, Law, SplitLaw, UnitFreeLaw, latent_map
+from sumgp.laws import Imbalance, Inequalities, Law, SplitLaw, UnitFreeLaw, latent_map, measured_imbalance
 from sumgp.priors import (
     Candidate,
     MultitaskPrior,
@@ -23,7 +23,7 @@ from sumgp.priors import (
     check_smooth,
     hyper_priors,
 )
-from sumgp.solvers import Automatic, Solver
+from sumgp.solvers import Automatic, ClosedRows, Solver, closed_rows
 from sumgp.strategies.joint_gaussian import JointGaussian
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many rows
 MANY_PARAMETERS = 25  # above this the default's second further start costs more than it finds; more are made if asked for
 DEFAULT_RESTARTS = 2  # of ConstrainedGP
+
+# Points are predicted in whole groups of so many: BLAS takes them four to sixteen at a time and rounds the rest otherwise.
+POINTS_TOGETHER = 16
 
 NONE = np.zeros(0)
 
@@ -183,6 +186,27 @@ def kernel_name(prior: MultitaskPrior) -> str:
     return " + ".join(type(k).__name__ if not k.hyperparameters else str(k).split("(")[0] for k in prior.kernels)
 
 
+def closed_imbalance(problem: FitProblem) -> Imbalance | None:
+    """How the rows meet the law, if they meet some row of it up to rounding; None where the noise was given or differs."""
+    law = problem.law
+    if law is None or law.unknowns or problem.noise.known is not None or problem.noise.row_factor is not None:
+        return None
+    found = measured_imbalance(law, problem.data, problem.scaling)
+    return found if bool(np.any(found.closed & (law.noise == 0))) else None
+
+
+def closed_law_rows(problem: FitProblem, F: np.ndarray, totals: np.ndarray, laws: np.ndarray) -> ClosedRows | None:
+    """A linear law F (N, R, T), ``totals`` (N, R), unit-free, at rows that meet it; ``laws`` (R,) are its rows' own numbers.
+
+    None where the data are not closed.
+    """
+    found = closed_imbalance(problem)
+    if found is None:
+        return None
+    met = found.closed[laws] & (problem.law.noise[laws] == 0)  # type: ignore[union-attr]
+    return closed_rows(problem.y, F * met[:, None], totals * met, found.misprints) if met.any() else None
+
+
 class Marginals(Protocol):
     """Marginals that are not Gaussian; values are (..., n, T), unit-free."""
 
@@ -270,6 +294,13 @@ class Fitted:
     weights: np.ndarray
     law: UnitFreeLaw | None = None
     report: dict[str, Any] = field(default_factory=dict)
+
+    def local_posteriors(self, x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+        """Each point on its own, of all components; the same to the last bit whatever other points are asked for."""
+        n = len(x)
+        filled = np.concatenate([np.arange(n), np.zeros(-n % POINTS_TOGETHER, dtype=int)])
+        parts = self.components[0].local_posteriors(self.components, x[filled], x_law[filled])
+        return [part.at(slice(n)) for part in parts]
 
 
 class Strategy(ABC):

@@ -15,13 +15,12 @@ import numpy as np
 
 from sumgp.laws import UnitFreeLaw
 from sumgp.strategies.averaging import WIDENING
-from sumgp.strategies.left_out import Known, LeftOut, RowNoise, TrainingRows, left_out, mixed
+from sumgp.strategies.left_out import Known, LeftOut, RowNoise, TrainingRows, heaviest, left_out, mixed
 from sumgp.strategies.own_outputs import LeftOutValues, OwnComponent, moved_left_out, own_component, own_left_out
 from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent
 from sumgp.strategies.weight_component import Component
 
 BLOCKS = 4  # of neighbouring rows that are left out together
-SCORED = 3  # heaviest components of a mixture whose left-out densities stand for all
 PSEUDO_VALUES = 1.0  # values that speak for each kind alike, whatever the data say
 LEAST_GAIN = 20.0  # log density of all values by which kinds together must be better; below, they harm as often as they help
 NO_SHARE = 0.02  # weight below which a kind is left out of the prediction
@@ -85,22 +84,17 @@ def own(problem: FitProblem, law: UnitFreeLaw | None, asked: Question) -> Kind |
 def shared(problem: FitProblem, fitted: Fitted, F: np.ndarray | None, asked: Question) -> Kind:
     """The mixture of a fit; ``F``: noise of closed data obeys it."""
     rows = TrainingRows(problem.x, problem.data.x, problem.y)
-    heavy = heaviest(fitted)
+    heavy = heaviest(fitted.weights)
     weights = fitted.weights[heavy] / fitted.weights[heavy].sum()
-    parts = [_ways(fitted.components[k], rows, F, asked) for k in heavy]
+    noises = [RowNoise.learnt(problem.noise, fitted.components[k].noise, len(rows.x), F) for k in heavy]
+    parts = [_ways(fitted.components[k], rows, noise, asked) for k, noise in zip(heavy, noises, strict=True)]
     whole = [mixed(same, weights) for same in zip(*parts, strict=True)]
     density = [LeftOutValues(w.residual, w.variance).log_density for w in whole]
     return Kind("shared", fitted.components, fitted.weights, np.stack(density))
 
 
-def heaviest(fitted: Fitted) -> np.ndarray:
-    """Positions of the components that stand for all."""
-    return np.argsort(-fitted.weights, kind="stable")[:SCORED]
-
-
-def _ways(component: PosteriorComponent, rows: TrainingRows, F: np.ndarray | None, asked: Question) -> list[LeftOut]:
+def _ways(component: PosteriorComponent, rows: TrainingRows, noise: RowNoise, asked: Question) -> list[LeftOut]:
     """Values left out row by row, block by block and, if asked, block by block of one output."""
-    noise = RowNoise(np.broadcast_to(component.noise, rows.y.shape), F)
     each = Known(*_outputs(component.marginals(rows.x, rows.x_law), rows.y.shape[1]))
     result = [left_out(rows.y, each, noise, np.arange(len(rows.x))[:, None], WIDENING)]
     if asked.blocks_without_law and isinstance(component, Component):
@@ -145,7 +139,7 @@ def stacked(problem: FitProblem, fitted: Fitted, law: UnitFreeLaw | None, F: np.
     measured = ~np.isnan(problem.y)
     # What the law says of one output from the others of its row is not in the closed form.
     partly = law is None and bool(np.any(measured.any(axis=1) & ~measured.all(axis=1)))
-    asked = Question(blocks_of(problem.x), partly, any(_is_tapered(fitted.components[k]) for k in heaviest(fitted)))
+    asked = Question(blocks_of(problem.x), partly, any(_is_tapered(fitted.components[k]) for k in heaviest(fitted.weights)))
     alone = own(problem, law, asked)
     return fitted if alone is None else combined(fitted, [shared(problem, fitted, F, asked), alone])
 

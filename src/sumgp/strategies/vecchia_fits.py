@@ -40,9 +40,6 @@ from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.problem import FitProblem, Fitted, Strategy
 from sumgp.strategies.vecchia_component import LinearOffset, VecchiaComponent
 
-# Measured entries above which blocks with neighbours are chosen. At 9,300 (3,100 rows of three outputs that sum to one)
-# dense algebra takes 155 s of CPU and 2.5 GB, blocks 2 s; a third of that is a matter of seconds by dense algebra.
-LARGE_MAP = 3000
 LEAST_COMPLETE = 0.2  # share of the rows in which every output is measured, for an automatic choice
 FEWEST_FOR_CHOICE = 300
 FEWEST_COMPLETE = 50  # rows in which every output is measured
@@ -271,13 +268,13 @@ class Asked(NamedTuple):
 
 
 def choose_map_solver(asked: Asked, data: Data, law: Law | None) -> Solver:
-    """The solver asked for, or Vecchia() where none is, the data are many and all that is asked can be had from it."""
+    """The solver asked for, or Vecchia() where none is and all that is asked can be had from it."""
     solver, kernel, strategy = asked.solver, asked.kernel, asked.strategy
     possible = strategy is None or strategy.takes_long_series
     if isinstance(solver, Vecchia) and not possible:
         name = type(strategy).__name__
         raise DataError(f"solver: Vecchia() does not work with strategy={name}(); use Linearized(), or another solver")
-    if not isinstance(solver, Automatic) or not possible or int(data.measured.sum()) <= LARGE_MAP:
+    if not isinstance(solver, Automatic) or not possible:
         return solver
     if data.n_inputs == 1 and kernel is None:
         return solver

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sumgp_studies.public import compositions, real, simulators
+from sumgp_studies.public import compositions, equations, fields, real, simulators
 from sumgp_studies.public.case import Case
 
 
@@ -14,7 +14,7 @@ from sumgp_studies.public.case import Case
 class PublicSet:
     """``load`` takes the folder of all data; ``folders`` are those below it that it reads.
 
-    ``published``: numbers of others, quoted; they are never mixed with measured ones.
+    ``published``: numbers of others, quoted; they are never mixed with measured ones. ``cause``: why a competitor is better.
     """
 
     name: str
@@ -24,64 +24,82 @@ class PublicSet:
     load: Callable[[Path], Iterator[Case]]
     folders: tuple[str, ...]
     published: str = ""
+    cause: str = ""
 
     def is_there(self, folder: Path) -> bool:
         """True if its files are below the folder."""
         return all((folder / name).is_dir() for name in self.folders)
 
 
-def _real(name: str, title: str, source: str, licence: str) -> PublicSet:
-    return PublicSet(name, title, source, licence, lambda folder: real.SETS[name](folder / "real"), (f"real/{name}",))
+def _real(name: str, title: str, source: str, licence: str, bounds: tuple[str, ...] = ()) -> PublicSet:
+    """A development set; ``bounds`` are what its quantities obey by their nature."""
 
+    def load(folder: Path) -> Iterator[Case]:
+        return (replace(case, bounds=bounds) for case in real.SETS[name](folder / "real"))
+
+    return PublicSet(name, title, source, licence, load, (f"real/{name}",))
+
+
+def _meadow(folder: Path) -> Iterator[Case]:
+    """The budget closes only up to an error, which our fit estimates; moving others onto it would make them worse."""
+    for case in real.SETS["meadow_energy"](folder / "real"):
+        yield replace(case, laws=(), own_laws=tuple(f"{law} +- unknown" for law in case.laws))
+
+
+def _composition(name: str, title: str, source: str, load: Callable[[Path], Iterator[Case]]) -> PublicSet:
+    return PublicSet(name, title, source, "GPL >= 2", load, ("compositions",))
+
+
+HARDNET = "Iftakher, Golder, Roy, Hasan 2025 (KKT-HardNet)"
+DAE_HARDNET = "Golder, Roy, Hasan 2025 (DAE-HardNet)"
+POSITIVE = ("all >= 0",)
 
 SETS = (
-    _real("electricity_mix", "Shares of electricity sources, by country and year", "Our World in Data", "CC BY 4.0"),
-    _real("epidemic", "World totals of active, recovered, dead", "Johns Hopkins CSSE", "CC BY 4.0"),
-    _real("foraminifera", "Four fossil species over depth", "Aitchison 1986", "GPL"),
+    _real("electricity_mix", "Shares of electricity sources by year", "Our World in Data", "CC BY 4.0", POSITIVE),
+    _real("epidemic", "World totals of active, recovered, dead", "Johns Hopkins CSSE", "CC BY 4.0", POSITIVE),
+    _real("foraminifera", "Four fossil species over depth", "Aitchison 1986", "GPL", POSITIVE),
     _real("gb_power", "Power generation of Great Britain, one week", "Elexon / National Grid, GridWatch", "not stated"),
     _real("mars", "Position and velocity of Mars with noise", "JPL ephemeris DE421", "public domain"),
-    _real("meadow_energy", "Energy budget of a meadow, half-hours", "FLUXNET AT-Neu in bigleaf", "GPL >= 2"),
+    PublicSet(
+        "meadow_energy", "Energy budget of a meadow, half-hours", "FLUXNET AT-Neu in bigleaf", "GPL >= 2", _meadow,
+        ("real/meadow_energy",),
+    ),
     _real("mocap_limbs", "Motion capture of limbs with noise", "CMU graphics lab", "free for all uses"),
     _real("national_accounts", "Shares of national accounts, by country and year", "Penn World Table 10.01", "CC BY 4.0"),
-    _real("soil_texture", "Soil texture over a region", "GEMAS in robCompositions", "GPL >= 2"),
-    _real("tourism", "Visitor nights by purpose and state", "Tourism Research Australia", "Apache-2.0"),
+    _real("soil_texture", "Soil texture over a region", "GEMAS in robCompositions", "GPL >= 2", POSITIVE),
+    _real("tourism", "Visitor nights by purpose and state", "Tourism Research Australia", "Apache-2.0", POSITIVE),
     PublicSet(
-        "distillation",
-        "Extractive distillation column",
-        "Iftakher, Golder, Roy, Hasan 2025 (KKT-HardNet)",
-        "MIT",
-        simulators.distillation,
-        ("distillation",),
+        "distillation", "Extractive distillation column", HARDNET, "MIT", simulators.distillation, ("distillation",),
         "KKT-HardNet with 1,600 noise-free rows: validation MSE near 0 (below 1e-4, read from a figure); not comparable "
         "with 60 rows.",
     ),
     PublicSet(
-        "pooling",
-        "Pooling problem with random feasible flows",
-        "Iftakher, Golder, Roy, Hasan 2025 (KKT-HardNet)",
-        "MIT",
-        simulators.pooling,
-        ("pooling",),
+        "pooling", "Pooling problem with random feasible flows", HARDNET, "MIT", simulators.pooling, ("pooling",),
         "KKT-HardNet with 1,600 rows: validation MSE 52.0 to 55.9 (verified); not comparable with 80 rows.",
     ),
     PublicSet(
-        "lotka_volterra",
-        "Lotka-Volterra with its invariant",
-        "Golder, Roy, Hasan 2025 (DAE-HardNet)",
-        "MIT",
-        simulators.lotka_volterra,
-        ("dae",),
+        "fitzhugh_nagumo", "FitzHugh-Nagumo equations with unknown constants", "Yang, Wong, Kou 2021 (MAGI)", "MIT",
+        equations.fitzhugh_nagumo, ("fitzhugh_nagumo",),
+        "MAGI, mean over 100 data sets, the equation solved again from posterior means and compared at the data: V .103, "
+        "R .070 (from memory, not verified).",
+    ),
+    PublicSet("lotka_volterra", "Lotka-Volterra equations", DAE_HARDNET, "MIT", equations.lotka_volterra, ("dae",)),
+    PublicSet("ode_system", "Two linear equations of second order", DAE_HARDNET, "MIT", equations.ode_system, ("dae",)),
+    PublicSet("catalysis", "Reaction on a surface", DAE_HARDNET, "MIT", equations.catalysis, ("dae",)),
+    PublicSet(
+        "helmholtz", "Synthetic ocean currents", "Berlinghieri et al. 2023", "MIT", fields.helmholtz, ("helmholtz",),
     ),
     PublicSet(
-        "jura",
-        "Heavy metals of the Swiss Jura",
-        "Goovaerts 1997 in compositions",
-        "GPL >= 2",
-        compositions.jura,
-        ("compositions",),
+        "drifters", "Drifters in the Gulf of Mexico", "Gulf Drifters Open, binned by GPJax", "not stated", fields.drifters,
+        ("drifters",),
     ),
-    PublicSet("gemas", "Texture of European farm soil", "GEMAS", "GPL >= 2", compositions.gemas, ("compositions",)),
-)
+    PublicSet(
+        "magnetometer", "Magnetic field in a room", "Jidling, Wahlstrom, Wills, Schon 2017", "not stated",
+        fields.magnetometer, ("magnetometer",), "With 500 rows only a figure: the field without curl has the least error.",
+    ),
+    _composition("jura", "Heavy metals of the Swiss Jura", "Goovaerts 1997 in compositions", compositions.jura),
+    _composition("gemas", "Texture of European farm soil", "GEMAS", compositions.gemas),
+)  # fmt: skip
 
 
 def sets_named(names: list[str]) -> tuple[PublicSet, ...]:

@@ -25,8 +25,8 @@ def jura(folder: Path) -> Iterator[Case]:
     x = frame[["X", "Y"]].to_numpy(float)
     out = frame["validation"].to_numpy() == 1
     laws = (" + ".join(METALS) + " = 100",)
-    case = Case("jura", "rows", x[~out], shares[~out], ("X", "Y"), METALS, laws, (Part("validation", x[out], shares[out]),))
-    yield case
+    parts = (Part("validation", x[out], shares[out]),)
+    yield Case("jura", "rows", x[~out], shares[~out], ("X", "Y"), METALS, laws, parts, bounds=("all >= 0",))
 
 
 def _texture(folder: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -37,7 +37,7 @@ def _texture(folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def _texture_case(name: str, seed: int, rows: tuple[np.ndarray, np.ndarray], parts: tuple[Part, ...]) -> Case:
     law = ("sand + silt + clay = 100",)
-    return Case(name, str(seed), *rows, ("x_km", "y_km"), ("sand", "silt", "clay"), law, parts)
+    return Case(name, str(seed), *rows, ("x_km", "y_km"), ("sand", "silt", "clay"), law, parts, bounds=("all >= 0",))
 
 
 def gemas(folder: Path) -> Iterator[Case]:

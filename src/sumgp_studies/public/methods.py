@@ -58,7 +58,7 @@ def fitted(case: Case, law: bool) -> Predict:
     """ConstrainedGP with its defaults; groups where the set says that outputs are coordinates."""
     columns = [*case.inputs, *(case.extra if law else ())]
     gp = sumgp.ConstrainedGP(
-        list(case.laws) if law else None,
+        [*case.laws, *case.own_laws, *case.bounds] if law else None,
         outputs=list(case.outputs),
         inputs=list(case.inputs),
         constants=case.constants if law else None,
@@ -77,11 +77,12 @@ def fitted(case: Case, law: bool) -> Predict:
 
 def independent(case: Case, model: Callable[[Case], Callable[[np.ndarray], Gaussians]]) -> Predict:
     """Independent outputs, then each point moved onto the law in the metric of their variances."""
-    law = FormulaConstraint(list(case.laws), case.constants).bind(case.outputs, case.inputs)
+    law = FormulaConstraint(list(case.laws), case.constants).bind(case.outputs, case.inputs) if case.laws else None
     predict_each = model(case)
 
     def predict(x: np.ndarray, y: np.ndarray) -> Prediction:
-        found = moved(law, predict_each(x), x)
+        free = predict_each(x)
+        found = free if law is None else moved(law, free, x)
         sd = np.sqrt(found.variance)
         log_density = -0.5 * ((y - found.mean) / sd) ** 2 - np.log(sd) - 0.5 * np.log(2.0 * np.pi)
         return Prediction(found.mean, found.mean - NORMAL_95 * sd, found.mean + NORMAL_95 * sd, log_density)

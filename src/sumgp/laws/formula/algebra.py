@@ -125,7 +125,8 @@ class _Reader:
             place = replace(node.place, end=node.place.start + len(node.function))
             raise place.error(_unknown_function(node.function, self.names))
         if len(node.arguments) != 1:
-            raise node.place.error(f"{node.function} takes one argument, got {len(node.arguments)}")
+            bases = "; write log10(a), log2(a), or log(a)/log(b) for another base b" if node.function == "log" else ""
+            raise node.place.error(f"{node.function} takes one argument, got {len(node.arguments)}{bases}")
         argument = self.value(node.arguments[0])
         if not argument.is_Rational:
             return FUNCTIONS[node.function](argument)
@@ -236,5 +237,5 @@ def _limited(value: sympy.Expr, place: Place) -> sympy.Expr:
 
 def _unknown_function(name: str, names: Names) -> str:
     if names.meaning(name) is not None:
-        return f"{name!r} is not a function; write {name}*(...) for a product"
+        return f"{name!r} is not a function; write {name}*(...) for a product, and leave units out"
     return unknown_function(name)

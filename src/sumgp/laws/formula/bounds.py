@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sumgp.laws.bounds import ALL
@@ -34,7 +35,9 @@ def linear_row(law: Law, text: str) -> SumLaw:
     if law.unknowns:
         raise whole.error(f"a bound cannot hold the estimated constant {law.unknowns[0]!r}; give its value, or leave it out")
     if not isinstance(law, SumLaw) or not law.is_linear:
+        curved = max(re.split("[<>≤≥]=?", text), key=len).strip()
         raise whole.error(
-            "a bound must be linear in the outputs; make the curved part an output of its own by a law, e.g. c = a*b; c <= 1"
+            "a bound must be linear in the outputs; make the curved part an output of its own, a column c without values, "
+            f"by the law c = {curved}, and bound c"
         )
     return law

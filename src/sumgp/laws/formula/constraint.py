@@ -17,8 +17,8 @@ from sumgp.laws.constraint import Constraint
 from sumgp.laws.formula.bounds import for_all, linear_row
 from sumgp.laws.formula.derivatives import differentiating_inputs, read_derivatives
 from sumgp.laws.formula.explain import constant_lines, explain_law
-from sumgp.laws.formula.syntax import split_laws
-from sumgp.laws.formula.tolerance import held_up_to, read_laws
+from sumgp.laws.formula.syntax import read_laws, split_laws
+from sumgp.laws.formula.tolerance import held_up_to
 from sumgp.laws.formula.tree import (
     BUILT_IN,
     Call,
@@ -247,7 +247,7 @@ class FormulaConstraint(Constraint):
         if not self.laws:
             raise ConstraintError(worded("formula", "at least one equation", "empty text", 'write "z + v = 1"'))
         self._laws, self._texts, self._tolerances, self._bounds = read_laws(self.laws)
-        self._equations = (*self._laws, *self._bounds)
+        self._sides = tuple(side for equation in (*self._laws, *self._bounds) for side in (equation.left, equation.right))
 
     @property
     def is_storable(self) -> bool:
@@ -256,10 +256,9 @@ class FormulaConstraint(Constraint):
 
     def uses(self, name: str) -> bool:
         """True if a law mentions a name, or, in sum(...) and norm(...), the family that it may belong to."""
-        sides = [side for equation in self._equations for side in (equation.left, equation.right)]
-        if any(name in mentioned(side) for side in sides):
+        if any(name in mentioned(side) for side in self._sides):
             return True
-        inside = [call for side in sides for function in ("sum", "norm") for call in calls(side, function)]
+        inside = [call for side in self._sides for function in ("sum", "norm") for call in calls(side, function)]
         return any(name.startswith(family) for call in inside for family in mentioned(call))
 
     def bind(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> Law:
@@ -270,7 +269,10 @@ class FormulaConstraint(Constraint):
         """
         if not self._laws:
             return no_law(outputs)
-        law = _law_of(*read_derivatives(self._laws, read_names(outputs, inputs, self.constants)))
+        equations, names = self._laws, read_names(outputs, inputs, self.constants)
+        if any("d" in text.lower() for text in self._texts):  # as in d(z, t), diff(z, t), Derivative(z, t), dz/dt
+            equations, names = read_derivatives(equations, names)
+        law = _law_of(equations, names)
         return law if np.all(self._tolerances == 0) else held_up_to(law, self._tolerances, self._texts)
 
     def bounds(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> tuple[SumLaw, ...]:
@@ -282,7 +284,7 @@ class FormulaConstraint(Constraint):
     def check_columns(self, outputs: Sequence[str], inputs: Sequence[str], columns: Collection[str]) -> None:
         """Raise ConstraintError for a name that stands for nothing while the data have a column of that name."""
         names = read_names(outputs, inputs, self.constants)
-        for leaf in (leaf for e in self._equations for side in (e.left, e.right) for leaf in names_in(side)):
+        for leaf in (leaf for side in self._sides for leaf in names_in(side)):
             name = leaf.name
             meant = name in (*names.known, ALL) or names.family(name) or names.coordinates([name])
             if not meant and name in columns:
@@ -295,7 +297,7 @@ class FormulaConstraint(Constraint):
         """The coordinates in each norm(...) of the formula."""
         names = read_names(outputs, inputs, self.constants)
         found = []
-        for call in (call for e in self._equations for side in (e.left, e.right) for call in calls(side, "norm")):
+        for call in (call for side in self._sides for call in calls(side, "norm")):
             points = [argument.name for argument in call.arguments if isinstance(argument, Name)]
             coordinates = names.coordinates(points) or []
             found.append(tuple(name for point in coordinates for name in point if name in names.outputs))
@@ -303,11 +305,8 @@ class FormulaConstraint(Constraint):
 
     def __str__(self) -> str:
         """How the laws are understood if every name that is no constant is an output."""
-        names = [
-            name for equation in self._equations for side in (equation.left, equation.right) for name in mentioned(side)
-        ]
-        sides = [side for equation in self._equations for side in (equation.left, equation.right)]
-        inputs = list(dict.fromkeys(name for side in sides for name in differentiating_inputs(side)))
+        names = [name for side in self._sides for name in mentioned(side)]
+        inputs = list(dict.fromkeys(name for side in self._sides for name in differentiating_inputs(side)))
         other = (*self.constants, *BUILT_IN, *inputs, ALL)
         outputs = [name for name in dict.fromkeys(names) if name not in other]
         try:

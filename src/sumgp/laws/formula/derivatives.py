@@ -20,10 +20,10 @@ _ABOVE = re.compile(r"d([2-9]?)(.+)")  # dz, d2z
 _BELOW = re.compile(r"d(.+?)([2-9]?)")  # dt, dt2
 
 
-def read_derivatives(equations: Sequence[Equation], names: Names) -> tuple[list[Equation], Names]:
+def read_derivatives(equations: Sequence[Equation], names: Names) -> tuple[tuple[Equation, ...], Names]:
     """The equations with a name in place of each derivative, and the names with these added."""
     reader = _Reader(names, {})
-    read = [replace(e, left=reader.read(e.left), right=reader.read(e.right)) for e in equations]
+    read = tuple(replace(e, left=reader.read(e.left), right=reader.read(e.right)) for e in equations)
     return read, replace(names, derivatives=reader.found)
 
 
@@ -33,6 +33,12 @@ def differentiating_inputs(node: Node) -> tuple[str, ...]:
     if isinstance(node, Call) and node.function in FUNCTIONS:
         own = tuple(argument.name for argument in node.arguments[1:] if isinstance(argument, Name))
     return own + tuple(name for child in children(node) for name in differentiating_inputs(child))
+
+
+def quotient_names(names: Sequence[str], outputs: Sequence[str], inputs: Sequence[str]) -> set[str]:
+    """Those of the names that make derivatives such as dz/dt together."""
+    pairs = [(above, below, reading) for above in names for below in names for reading in _readings(above, below)]
+    return {n for above, below, (_, z, t) in pairs if z in outputs and t in inputs for n in (above, below)}
 
 
 @dataclass(frozen=True)
@@ -213,4 +219,4 @@ def _too_high(order: int) -> str:
     )
 
 
-__all__ = ["FUNCTIONS", "differentiating_inputs", "read_derivatives"]
+__all__ = ["FUNCTIONS", "differentiating_inputs", "quotient_names", "read_derivatives"]

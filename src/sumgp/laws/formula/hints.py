@@ -48,9 +48,20 @@ FUNCTIONS = (
     "atan", "sinh", "cosh", "tanh", "abs", "sum", "mean", "norm",
 )  # fmt: skip
 
+# Other names of functions.
+ALIASES = {"ln": "log", "arcsin": "asin", "arccos": "acos", "arctan": "atan"}
+
 _QUOTES = "names with spaces or signs are quoted with backticks: `CO2 (ppm)`"
 _DERIVATIVE = "write d(z, t) for the derivative of the output z by the input t, d(z, t, 2) for the second one"
 _SUM = "write sum(p) for p1 + p2 + ... + pk, or write all terms out"
+_DIGITS = "write 1000 without a separator"
+_ROUGH = "write = for an exact law, and +- 0.5 at its end for a rough one"
+_RANGE = "write 0 <= a <= 1 for a range"
+SEVERAL = "write several laws separated by ;, each with both of its sides: a >= 0; b >= 0"
+_ARROW = "a reaction is no equation between amounts: write what is conserved, e.g. H2 + H2O = total for 2 H2 + O2 -> 2 H2O"
+REACTION = f"is not part of a formula; {_ARROW}"
+_SLOPE = "bounds are put on outputs, not on their derivatives: a curve cannot be made to rise or fall"
+_INTEGRAL = "integrals are not part of a formula; make the integral an output of its own: d(integral, t) = z"
 _CHARACTERS = {
     "`": "this backtick opens a quoted name that is never closed",
     '"': _QUOTES,
@@ -58,24 +69,32 @@ _CHARACTERS = {
     "′": _DERIVATIVE,
     "∂": _DERIVATIVE,
     "∇": _DERIVATIVE,
-    "∫": "integrals are not part of a formula; make the integral an output of its own",
+    "∫": _INTEGRAL,
     "∑": _SUM,
     "∏": "write the factors out with *",
     "…": _SUM,
-    "[": "write p1 for p[1], sum(p) for a sum, and a name with signs in backticks: `Na+`",
-    "]": "write p1 for p[1], sum(p) for a sum, and a name with signs in backticks: `Na+`",
+    "[": "write A for [A], p1 for p[1], sum(p) for a sum, and a name with signs in backticks: `Na+`",
+    "]": "write A for [A], p1 for p[1], sum(p) for a sum, and a name with signs in backticks: `Na+`",
     "{": "group with round brackets",
     "}": "group with round brackets",
     "\\": "LaTeX is not read: write (a)/(b) for a fraction, sqrt(a) for a root, a*b for a product, z**2 for a power",
     "$": "leave dollar signs out",
     ":": "write = for an equation, a/b for a ratio a:b, and the names themselves (or sum(p)) for a range",
-    "~": "write = for a law between outputs",
-    "°": "angles are in radians: write sin(pi/180*z) for z in degrees",
+    "~": _ROUGH,
+    "∝": "write = with a constant: a = k*b",
+    "∈": _RANGE,
+    **dict.fromkeys("→⟶⇌⇄↔", _ARROW),
+    ";": "what is listed in brackets is separated by commas: sum(a, b)",
+    "?": "a constant that is not known gets a name; give it the value unknown",
+    "°": "leave it out where all angles are in degrees; functions take radians: sin(pi/180*z)",
+    "∠": "leave it out: the names are enough",
+    **dict.fromkeys("⁺⁻", _QUOTES),
+    **dict.fromkeys("\u0307\u0308", _DERIVATIVE),  # dots above a letter
     "∞": "a formula holds finite numbers only",
     "‖": "write norm(a, b) for the distance of two points, norm(a) for the length of one",
     "!": "factorials are not part of a formula; write the number",
-    "&": "write several laws separated by ;",
-    "∧": "write several laws separated by ;",
+    "&": SEVERAL,
+    "∧": SEVERAL,
 }
 _OTHER = "a formula holds names, numbers, + - * / ** ^ ( ) | , and one = or bounds <= >="
 
@@ -84,6 +103,7 @@ _INSTEAD = {
     "pow": "write a**b for pow(a, b)",
     "power": "write a**b for power(a, b)",
     "square": "write a**2",
+    "sqr": "write a**2 for the square, sqrt(a) for the root",
     "cbrt": "write a**(1/3)",
     "root": "write sqrt(a), or a**(1/3) for other roots",
     "lg": "write log10 or log2, whichever is meant",
@@ -124,9 +144,11 @@ _INSTEAD = {
     "avg": "write mean(a, b)",
     "average": "write mean(a, b)",
     "der": _DERIVATIVE,
-    "grad": _DERIVATIVE,
-    "div": _DERIVATIVE,
-    "integral": "integrals are not part of a formula; make the integral an output of its own",
+    **dict.fromkeys(("grad", "diff", "derivative", "deriv", "dt"), _DERIVATIVE),
+    "div": "write the derivatives out: d(u, x) + d(v, y)",
+    "curl": "write the derivatives out: d(v, x) - d(u, y)",
+    "laplacian": "write the derivatives out: d(u, x, 2) + d(u, y, 2)",
+    **dict.fromkeys(("integral", "integrate", "int"), _INTEGRAL),
     "atan2": "write the law by its parts: y = r*sin(phi); x = r*cos(phi). (atan(y/x) is the same only where x > 0)",
     "arctan2": "write the law by its parts: y = r*sin(phi); x = r*cos(phi). (atan(y/x) is the same only where x > 0)",
 }
@@ -138,6 +160,26 @@ _CORNER = (
     "has corners or jumps, which a law imposed by linearisation cannot follow; state the law on each side with a "
     "FunctionConstraint, or make the value of {name}(...) an output or a data column of its own"
 )
+# Words between two operands.
+_WORDS = {
+    **{"plus": "write +", "minus": "write -", "times": "write *", "over": "write /", "equals": "write =", "is": "write ="},
+    **dict.fromkeys(("and", "or"), SEVERAL),
+    **dict.fromkeys(("if", "else", "where", "for", "when"), "there are no conditions in a formula"),
+    **dict.fromkeys(("in", "between", "within"), _RANGE),
+    **dict.fromkeys(("approx", "about", "roughly"), _ROUGH),
+    **dict.fromkeys(("positive", "nonnegative"), "write a >= 0"),
+    **dict.fromkeys(("rising", "increasing", "falling", "decreasing", "monotonic", "monotone"), _SLOPE),
+    "mod": "mod has jumps; make its value an output or a data column of its own",
+}
+_LATEX = {
+    **dict.fromkeys(("dot", "ddot", "partial", "nabla"), _DERIVATIVE),
+    **dict.fromkeys(("cdot", "times", "ast"), "write *"),
+    **dict.fromkeys(("le", "leq", "leqslant"), "write <="),
+    **dict.fromkeys(("ge", "geq", "geqslant"), "write >="),
+    **dict.fromkeys(("approx", "sim", "simeq"), _ROUGH),
+    **dict.fromkeys(("left", "right", "mathrm", "text"), "leave it out"),
+    **{"pm": "write +- before the size of the law's error", "sum": _SUM, "int": _INTEGRAL, "in": _RANGE},
+}
 _NEAR_FUNCTION = 0.8  # similarity at which a function's name can only be a slip of the pen: sine, arcsinus are, sign is not
 
 
@@ -146,10 +188,20 @@ def hint_for(text: str, position: int) -> str:
     character = text[position]
     before = text[:position].rstrip()
     if character == "'":
+        if re.search(r"\d$", text[:position]) and re.match(r"\d", text[position + 1 :]):
+            return _DIGITS
         return _DERIVATIVE if re.search(r"[\w)]$", text[:position]) else _QUOTES
+    if character == "[" and re.search(r"\b(in|between|within)$", before):
+        return _RANGE
+    if character == "\\" and (command := re.match(r"\\([a-zA-Z]+)", text[position:])):
+        quotient = re.match(r"\\d?frac\s*\{\s*(d|\\partial)\b|\\d?frac\s*\{\s*d[a-zA-Z]", text[position:])
+        hint = _DERIVATIVE if quotient else _LATEX.get(command[1])
+        return f"LaTeX is not read: {hint}" if hint else _CHARACTERS[character]
     if character == ".":
         if text[position : position + 2] == "..":
             return _SUM
+        if re.match(r"\.(diff|dt|derivative)\b", text[position:]):
+            return _DERIVATIVE
         return "there is no attribute access in a formula; write exp(z), not np.exp(z), and 0.5 or .5 for numbers"
     if character == "^" or (character == "{" and before.endswith("^")):
         return "group with round brackets: z^(2)"
@@ -162,6 +214,13 @@ def unknown_function(name: str) -> str:
         return f"{name!r} {_CORNER.format(name=name)}"
     if name.lower() == "log":
         return f"unknown function {name!r}; write log for the natural logarithm, log10 for that of base 10"
+    if name in ("d", "diff", "Derivative"):  # known in a law, so this is a bound
+        return _SLOPE
+    if name == "D":
+        return f"unknown function 'D'; {_DERIVATIVE}"
+    plain = unicodedata.normalize("NFKC", name)
+    if plain != name and plain in FUNCTIONS:
+        return f"unknown function {name!r}; write {plain}"
     if name.lower() in _INSTEAD:
         return f"unknown function {name!r}; {_INSTEAD[name.lower()]}"
     near = difflib.get_close_matches(name.lower(), FUNCTIONS, n=1, cutoff=_NEAR_FUNCTION)
@@ -170,17 +229,19 @@ def unknown_function(name: str) -> str:
     )
 
 
-def missing_operator(before: str, word: str) -> str:
-    """The message for two operands in a row: ``before`` and ``word`` are their texts."""
+def missing_operator(before: str, word: str, text: str = "") -> str:
+    """The message for two operands in a row: ``before`` and ``word`` are their texts, ``text`` all that stands before."""
     if before in ("Σ", "∑"):
         return f"this is not read as a sum; {_SUM}"
-    if before in FUNCTIONS or before in _INSTEAD:
+    if re.search(r"\bd\s*/\s*d\w+\s*$", text):
+        return _DERIVATIVE
+    if before in (*FUNCTIONS, *ALIASES) or before in _INSTEAD:
         return f"the argument of {before} needs brackets: write {before}(...)"
-    if word.lower() in ("and", "or"):
-        return "write several laws separated by ; (all of them are imposed)"
-    if word.lower() in ("if", "else", "where", "for", "when"):
-        return "there are no conditions in a formula; an operator is missing before this"
+    if word.lower() in _WORDS:
+        return f"an operator is missing before {word!r}; {_WORDS[word.lower()]}"
     number = before[:1].isdigit()
+    if number and word.strip("_").isdigit():
+        return _DIGITS
     more = "units are left out" if number else "a name with spaces is quoted with backticks: `CO2 (ppm)`"
     return f"an operator is missing before this; products are written with *, e.g. 2*z; {more}"
 
@@ -229,14 +290,17 @@ def _split(name: str, known: Collection[str], most: int) -> Sequence[str]:
 def unknown_name(name: str, known: Sequence[str], can_be_constant: bool = True) -> str:
     """The message for a name that stands for nothing: a likely correction, or how to give it a meaning."""
     shown = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
-    stem = name.lstrip("dΔδ∂")
+    # ż and z̈ are z with marks on it.
+    stem = unicodedata.normalize("NFD", name).rstrip("\u0307\u0308").lstrip("dΔδ∂")
     if name.startswith(("Σ", "∑")):
         return f"unknown name {name!r}; {_SUM}; known are {shown}"
     if near := near_name(name, known):
         return f"unknown name {name!r} - did you mean {near!r}?"
     if product := as_product(name, known):
         return f"unknown name {name!r}; write {product} for a product"
-    if name != stem and stem in known:
+    by = re.fullmatch(r"(.+)_(\w+)", name)
+    slope = name.removesuffix("dot") if name.endswith("dot") else by[1] if by and by[2] in known else stem
+    if name != slope and slope in known:
         return f"unknown name {name!r}; {_DERIVATIVE}; known are {shown}"
     plain = name if name.isidentifier() else "E"
     remedy = (

@@ -15,10 +15,15 @@ Length, nesting and number of parts are limited here, so everything later works 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
-from sumgp.errors import ConstraintError
-from sumgp.laws.formula.hints import FUNCTIONS, Place, missing_operator
+import numpy as np
+
+from sumgp.errors import ConstraintError, worded
+from sumgp.laws.formula.hints import ALIASES, FUNCTIONS, SEVERAL, Place, missing_operator
+from sumgp.laws.formula.tolerance import TOLERANCE_SIGNS, split_tolerance
 from sumgp.laws.formula.tree import (
     Call,
     Equation,
@@ -41,14 +46,15 @@ MAX_LAWS = 200  # in one text: bounds the time that a text from outside can take
 
 
 def split_laws(text: str) -> list[str]:
-    """Cut a text at ``;`` and line ends outside of backticks; empty pieces are left out."""
+    """Cut a text at line ends, and at ``;`` outside of brackets, both outside of backticks; empty pieces are left out."""
     if len(text) > MAX_LAWS * MAX_LENGTH:
         raise ConstraintError(f"formula: expected at most {MAX_LAWS * MAX_LENGTH} characters, got {len(text)}; shorten it")
     pieces = [""]
-    quoted = False
+    quoted, depth = False, 0
     for character in text:
         quoted ^= character == "`"
-        if character in ";\n" and not quoted:
+        depth = 0 if character == "\n" else max(0, depth + (character == "(") - (character == ")"))
+        if not quoted and (character == "\n" or (character == ";" and depth == 0)):
             pieces.append("")
         else:
             pieces[-1] += character
@@ -77,8 +83,6 @@ def _parser(text: str) -> _Parser:
     return _Parser(text)
 
 
-# Other names of functions.
-_ALIASES = {"ln": "log", "arcsin": "asin", "arccos": "acos", "arctan": "atan"}
 _BASES = {"log10": 10, "log2": 2}
 
 
@@ -154,7 +158,13 @@ class _Parser:
         self.enter()
         exponent = self.signed()
         self.depth -= 1
+        self.refuse_power_of_function(base, start)
         return self.made(Power(base, exponent, self.since(start)))
+
+    def refuse_power_of_function(self, base: Node, at: Token) -> None:
+        """sin²(a) and sin^2 a."""
+        if isinstance(base, Name) and base.name in (*FUNCTIONS, *ALIASES) and self.current.is_operand:
+            raise at.place.error(f"write {base.name}(...)**2 for the square of {base.name}(...)")
 
     def raised(self, base: Node, start: Token) -> Node:
         """base² and the like."""
@@ -164,8 +174,7 @@ class _Parser:
             raise self.current.place.error("a power of a power needs brackets: write (z**2)**3")
         if isinstance(base, Name) and base.name == "d" and self.current.is_operand:
             raise token.place.error("write d(z, t, 2) for the second derivative of z by t")
-        if isinstance(base, Name) and base.name in FUNCTIONS and self.current.is_operand:
-            raise token.place.error(f"write {base.name}(...)**2 for the square of {base.name}(...)")
+        self.refuse_power_of_function(base, token)
         exponent = self.made(Number(superscript_value(token), token.place))
         return self.made(Power(base, exponent, self.since(start)))
 
@@ -190,6 +199,10 @@ class _Parser:
                 raise token.place.error("write sqrt(...) with what is under the root in brackets")
             return self.call(Token("name", "sqrt", token.place))
         message = "the law ends where a number, name or bracket is expected" if token.kind == "end" else ""
+        if self.position == 0 and token.is_operator("=", "=="):
+            message = "leave out the = at the start; a law has something on both sides of its =, e.g. a + b = 1"
+        if token.is_operator("/") and self.position and self.tokens[self.position - 1].is_operator("/"):
+            message = "there is no // in a formula; write a/b"
         raise token.place.error(message or f"expected a number, a name or a bracket, got {token.text!r}")
 
     def number(self) -> Node:
@@ -204,7 +217,7 @@ class _Parser:
             if self.current.is_operand:
                 raise following.place.error("% after a number is per cent (100% is 1); there is no remainder in a formula")
             value /= 100
-        if following.is_operator(",") and self.depth == 0:
+        if following.is_operator(",") and self.depth == 0 and self.tokens[self.position + 1].kind == "number":
             raise following.place.error("a number has no comma: write 0.5 with a point, 1000 without a separator")
         return self.made(Number(value, self.since(token)))
 
@@ -225,7 +238,7 @@ class _Parser:
         self.close(name)
         place = self.since(name)
         if name.text not in _BASES:
-            return self.made(Call(_ALIASES.get(name.text, name.text), tuple(arguments), place))
+            return self.made(Call(ALIASES.get(name.text, name.text), tuple(arguments), place))
         # log10(a) = log(a)/log(10), and the same for base 2.
         base = Call("log", (Number(Fraction(_BASES[name.text]), place),), place)
         return self.made(Product(((1, Call("log", tuple(arguments), place)), (-1, base)), place))
@@ -269,9 +282,37 @@ class _Parser:
             raise token.place.error("this bracket was never opened")
         if token.is_operand:
             before = self.tokens[self.position - 1].text if self.position else ""
-            raise token.place.error(missing_operator(before, token.text))
+            raise token.place.error(missing_operator(before, token.text, self.text[: token.place.start]))
         if token.is_operator("%"):
             raise token.place.error("% is not part of a formula except after a number: 100% is 1")
         if token.is_operator("|"):
             raise token.place.error("a bar | opens or closes an absolute value |a|; for a condition there is no sign")
+        if token.is_operator(","):
+            raise token.place.error(f"unexpected ','; {SEVERAL}")
         raise token.place.error(f"unexpected {token.text!r}")
+
+
+class ReadLaws(NamedTuple):
+    """Equations with their texts and the sds of their errors (R,), and bounds."""
+
+    equations: tuple[Equation, ...]
+    texts: tuple[str, ...]
+    sds: np.ndarray
+    bounds: tuple[Equation, ...]
+
+
+def read_laws(texts: Sequence[str]) -> ReadLaws:
+    """Parse the texts of single laws; a bound has no error."""
+    soft = [any(sign in text for sign in TOLERANCE_SIGNS) for text in texts]
+    parts = [(t, *(split_tolerance(t) if may_err else (t, 0.0))) for t, may_err in zip(texts, soft, strict=True)]
+    read = [(text, law, sd, parse_bounds(law)) for text, law, sd in parts]
+    for text, _, sd, bounds in read:
+        if bounds and sd != 0:
+            raise ConstraintError(worded("formula", "a bound without an error", repr(text), "leave out what follows +-"))
+    held = [(text, law, sd) for text, law, sd, bounds in read if not bounds]
+    return ReadLaws(
+        tuple(parse_equation(law) for _, law, _ in held),
+        tuple(text for text, *_ in held),
+        np.array([sd for *_, sd in held]),
+        tuple(bound for *_, bounds in read for bound in bounds),
+    )

@@ -10,14 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sumgp.errors import ConstraintError, worded
 from sumgp.laws.formula.hints import Place
-from sumgp.laws.formula.syntax import parse_bounds, parse_equation
-from sumgp.laws.formula.tree import Equation
 from sumgp.laws.function_law import FunctionLaw
 from sumgp.laws.law import Law
 
 TO_BE_ESTIMATED = math.nan  # standard deviation of a law's error that the data are to tell
+TOLERANCE_SIGNS = ("+/-", "+-", "±")
 _SIGN = re.compile(r"`[^`]*`|(?P<sign>\+/-|\+-|±)")
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 LARGEST = 1e150  # squares of larger numbers are no doubles
@@ -44,35 +42,10 @@ def split_tolerance(text: str) -> Tolerant:
         return Tolerant(law.rstrip(), TO_BE_ESTIMATED)
     if not _NUMBER.match(size.strip()) or not float(size) < LARGEST:
         raise place.error(
-            f"after {last['sign']} a number is expected, the standard deviation of the law's error, or the word unknown, "
-            "which has it estimated; for two values of a root give the law squared"
+            f"after {last['sign']} a number is expected, the standard deviation of the law's error in the law's units (not "
+            "per cent), or the word unknown, which has it estimated; for two values of a root give the law squared"
         )
     return Tolerant(law.rstrip(), float(size))
-
-
-class ReadLaws(NamedTuple):
-    """Equations with their texts and the sds of their errors (R,), and bounds."""
-
-    equations: tuple[Equation, ...]
-    texts: tuple[str, ...]
-    sds: np.ndarray
-    bounds: tuple[Equation, ...]
-
-
-def read_laws(texts: Sequence[str]) -> ReadLaws:
-    """Parse the texts of single laws; a bound has no error."""
-    parts = [(text, *split_tolerance(text)) for text in texts]
-    read = [(text, law, sd, parse_bounds(law)) for text, law, sd in parts]
-    for text, _, sd, bounds in read:
-        if bounds and sd != 0:
-            raise ConstraintError(worded("formula", "a bound without an error", repr(text), "leave out what follows +-"))
-    held = [(text, law, sd) for text, law, sd, bounds in read if not bounds]
-    return ReadLaws(
-        tuple(parse_equation(law) for _, law, _ in held),
-        tuple(text for text, *_ in held),
-        np.array([sd for *_, sd in held]),
-        tuple(bound for *_, bounds in read for bound in bounds),
-    )
 
 
 def held_up_to(law: Law, sds: np.ndarray, texts: Sequence[str]) -> Law:

@@ -20,7 +20,7 @@ import numpy as np
 from sumgp.errors import ConstraintError, worded
 from sumgp.laws.columns import Derivative
 from sumgp.laws.constraint import Unknown
-from sumgp.laws.formula.hints import Place, hint_for, unknown_name
+from sumgp.laws.formula.hints import REACTION, Place, hint_for, unknown_name
 
 if TYPE_CHECKING:
     import sympy
@@ -37,7 +37,7 @@ _TOKEN = re.compile(
     rf"|(?P<superscript>[⁺⁻]?[{_SUPERSCRIPTS}]+)"
     rf"|(?P<name>{_LETTER}{_WORD}*)"
     r"|`(?P<quoted>[^`]+)`"
-    r"|(?P<refused>\+-|±|=>|=<|!=|[≠≈])"
+    r"|(?P<refused>\+-|±|=>|=<|!=|<>|<-+>?|-+>|[≠≈])"
     r"|(?P<operator>\*\*|==|<=|>=|[-+*/^(),=|%√·⋅×∗−–÷∕⁄<>≤≥])"
 )
 # Bounds are closed: nothing tells a value from others that are as near to it as one likes.
@@ -50,6 +50,8 @@ _REFUSED = {
     "=<": "is not part of a formula; write <= for a bound",
     "!=": "is not a law; only equalities and bounds are imposed",
     "≠": "is not a law; only equalities and bounds are imposed",
+    "<>": "is not a law; only equalities and bounds are imposed",
+    "<-": "can be read in two ways; write = for an equation, and a < -b with a space for a bound",
     "+-": _SOFT,
     "±": _SOFT,
     "≈": "would make the law hold only roughly; write = for an exact law, and +- 0.5 at its end for a rough one",
@@ -85,7 +87,7 @@ def tokens(text: str) -> list[Token]:
         kind = match.lastgroup or ""
         place = Place(text, match.start(), match.end())
         if kind == "refused":
-            raise place.error(f"{match[kind]!r} {_REFUSED[match[kind]]}")
+            raise place.error(f"{match[kind]!r} {_REFUSED.get(match[kind], REACTION)}")
         if kind != "space":
             found.append(Token(kind, _SAME.get(match[kind], match[kind]), place))
         position = match.end()

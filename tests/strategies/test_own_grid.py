@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from sumgp.hyperparameters import Family, own_grid
-from sumgp.hyperparameters.own_outputs import MEAN_VARIANCE, RATIOS, _evidence
+from sumgp.strategies.output_posterior import MEAN_VARIANCE, RATIOS, Family, _evidence, own_grid
 
 LENGTHS = np.log(np.geomspace(0.02, 2.0, 14))
 

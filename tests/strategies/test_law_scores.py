@@ -1,0 +1,81 @@
+"""The law's evidence of hyperparameters: the same number whatever was asked for before, and each computed once."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sumgp.errors import NumericalError
+from sumgp.strategies.linearized import ASTRAY, HOPELESS, LawScores
+
+PRIOR: Any = SimpleNamespace(name="prior")
+MAXIMA = (0.0, 1.0)
+SEEN_FROM_MEAN = {0.0: -3.0, 1.0: -2.0, 2.0: -3.0 - 2.0 * ASTRAY, 3.0: 1.0 + ASTRAY, 4.0: -5.0}
+FOUND_FROM_BEST = -4.0
+
+
+class Engine:
+    """Stands for a LawEngine: the posterior is theta, the law cannot be imposed at theta = 9."""
+
+    branches = ()
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[float, bool]] = []
+
+    def state(self, prior: Any, theta: np.ndarray) -> float:
+        return float(theta[0])
+
+    def evidence(self, state: float, starts: list[np.ndarray | None]) -> tuple[float, np.ndarray]:
+        (start,) = starts
+        self.asked.append((state, start is None))
+        if state == 9.0:
+            raise NumericalError("covariance")
+        return (SEEN_FROM_MEAN[state] if start is None else FOUND_FROM_BEST), np.full(1, state)
+
+
+def scores() -> tuple[LawScores, Engine]:
+    engine: Any = Engine()
+    fitted: Any = SimpleNamespace(
+        priors=(PRIOR, PRIOR), maxima=tuple(SimpleNamespace(theta=np.array([value])) for value in MAXIMA)
+    )
+    return LawScores(engine, fitted), engine
+
+
+@pytest.mark.parametrize("order", list(permutations((0.0, 2.0, 3.0, 4.0))))
+def test_scores_do_not_depend_on_the_order_of_calls(order: tuple[float, ...]) -> None:
+    score, _ = scores()
+    found = {theta: score(PRIOR, np.array([theta])) for theta in order}
+    assert found == {0.0: -3.0, 2.0: FOUND_FROM_BEST, 3.0: 1.0 + ASTRAY, 4.0: -5.0}
+
+
+def test_each_is_computed_once_and_what_it_was_found_with_is_given_once() -> None:
+    score, engine = scores()
+    thetas = [np.array([theta]) for theta in (1.0, 2.0, 4.0)]
+    for _ in range(2):
+        for theta in thetas:
+            score(PRIOR, theta)
+    assert sorted(engine.asked) == [(0.0, True), (1.0, True), (2.0, False), (2.0, True), (4.0, True)]
+    kept = score.found(PRIOR, thetas[1], keep=True)
+    assert kept is not None
+    assert kept.value == FOUND_FROM_BEST
+    assert score.found(PRIOR, thetas[1]) is kept
+    assert score.found(PRIOR, thetas[1]) is None
+    assert score(PRIOR, thetas[1]) == FOUND_FROM_BEST
+
+
+def test_hopeless_where_the_law_cannot_be_imposed() -> None:
+    score, _ = scores()
+    assert score(PRIOR, np.array([9.0])) == HOPELESS
+    assert score.found(PRIOR, np.array([9.0])) is None
+
+
+def test_another_prior_has_scores_of_its_own() -> None:
+    score, engine = scores()
+    other: Any = SimpleNamespace(name="other")
+    score(PRIOR, np.array([4.0]))
+    score(other, np.array([4.0]))
+    assert engine.asked.count((4.0, True)) == 2
