@@ -70,9 +70,9 @@ def test_composition_maps(gpboost: None, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_satellite(tmp_path: Path) -> None:
     (tmp_path / "spatial").mkdir()
-    side, rng = np.linspace(0.0, 1.0, 14), np.random.default_rng(0)
-    values = np.add.outer(side, np.sin(5.0 * side)) + 0.01 * rng.standard_normal((14, 14))
-    split = np.where(rng.uniform(size=(14, 14)) < 0.2, 2, 1)
+    side, rng = np.linspace(0.0, 1.0, 20), np.random.default_rng(0)
+    values = np.add.outer(side, np.sin(5.0 * side)) + 0.01 * rng.standard_normal((20, 20))
+    split = np.where(rng.uniform(size=(20, 20)) < 0.2, 2, 1)
     for name, table in (("satellite", values), ("split", split)):
         pd.DataFrame(table, index=pd.Index(side, name="lat"), columns=side).to_csv(tmp_path / "spatial" / f"{name}.csv")
     head = "method,mae,rmse,crps,interval_score_95,coverage_95,minutes,cores"

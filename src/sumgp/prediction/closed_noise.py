@@ -64,7 +64,7 @@ def measured_outputs(
 ) -> np.ndarray:
     """(count, n, T) measurements that meet the law, in the user's units, of unit-free draws (count, n, C) of true values.
 
-    ``normal`` (count, n or 1, T): standard normal numbers; ``noise`` (T, T): covariance of the component that was drawn from.
+    ``normal`` (count, n or 1, T): standard normal numbers; ``noise`` (T, T): covariance, of the component that was drawn.
     Bounds that all measurements of the data obey are kept too.
     """
     T = len(noise)

@@ -68,7 +68,9 @@ class LatentField:
 
     @cached_property
     def weights(self) -> GlobalWeights | None:
-        """Of the few functions that carry a smooth field; None where there are too many."""
+        """Of the few functions that carry a smooth field; None where there are too many, or a node for each row."""
+        if len(self.x) <= self.nodes:
+            return None
         rows = Rows(self._scaled(self.x), self.precision, self.pulled)
         return global_weights(rows, self.signal, self.covariance, self.mean_variance)
 
