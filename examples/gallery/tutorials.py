@@ -32,6 +32,24 @@ def energy():
     save(figure, "tutorial_energy")
 
 
+def rates():
+    found = names_of("rates")
+    figure, panels = plt.subplots(1, 3, figsize=(7.2, 2.6), width_ratios=(1.3, 1, 1))
+    for column, name in enumerate("VR"):
+        band(panels[0], found["times"], found["posterior"], column, PARTS[column], name)
+        panels[0].plot(found["times"], found["spikes"][:, column], "--", color=DATA, linewidth=1)
+        dots(panels[0], found["times"][::10], found["measured"][:, column], PARTS[column])
+    panels[0].set(title="a nerve cell", xlabel="t")
+    panels[0].legend(fontsize=8)
+    for (name, model), axes, color in zip(found["flows"].items(), panels[1:], (WITHOUT, WITH), strict=True):
+        field = model.predict(found["grid"])
+        axes.quiver(*found["grid"].T, *found["current"](*found["grid"].T).T, color=FAINT, scale=22)
+        axes.quiver(*found["grid"].T, *field.T, color=color, scale=22)
+        axes.plot(*found["places"].T, ".", color=DATA, markersize=4)
+        axes.set(title=f"a flow, {name}", xlabel="x", aspect="equal")
+    save(figure, "tutorial_rates")
+
+
 def composition():
     found = names_of("composition")
     figure, panels = plt.subplots(1, 2, figsize=(7.2, 2.6))
@@ -80,5 +98,5 @@ def rigid_body():
 
 
 if __name__ == "__main__":
-    for draw in (energy, composition, force_balance, rigid_body):
+    for draw in (energy, rates, composition, force_balance, rigid_body):
         draw()
