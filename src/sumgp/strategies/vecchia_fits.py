@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,16 +108,9 @@ def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
     moved = law is not None and not built_in
     unit_free = set_up_law(law, problem.data, problem.scaling, 1.0).law if moved else None  # type: ignore[arg-type]
     theta = np.concatenate([fit.covariance.kernel.theta, fit.log_signal, fit.mixing])
-    component = VecchiaComponent(
-        field,
-        model.loading,
-        np.diagonal(model.noise).copy(),
-        theta,
-        problem.n_outputs,
-        offset,
-        unit_free,
-        noise_between=model.noise,
-    )
+    noise_variances = np.diagonal(model.noise).copy()
+    component = VecchiaComponent(field, model.loading, noise_variances, theta, problem.n_outputs, offset, unit_free)
+    component = replace(component, noise_between=model.noise)
     report = _report(problem, fit, theta, rows.log_constant)
     report["law"] = "none" if law is None else "on the outputs' covariance" if built_in else "point by point"
     report |= {"complete_rows": int(complete.sum()), "noise_covariance": model.noise}

@@ -125,19 +125,7 @@ def fit_map(
     if len(rows.x) > count:
         some = rows.at(spread_rows(rows.x / scale, count, solver.block))
     blocks = make_blocks(some.x / scale, solver.block, solver.neighbours)
-    ends = _compared(some, blocks, log_signal, candidates, progress)
-    chosen = {kernel_title(candidates[i].covariance): candidates[i] for i in ends}
-    compared = {kernel_title(candidates[i].covariance): end for i, end in sorted(ends.items())}
-    best = min(compared, key=lambda title: compared[title].value)
-    while (nested := chosen[best].nested) is not None:
-        title = kernel_title(nested.covariance)
-        progress(f"hyperparameters: {title} on {len(some.x)} rows")
-        chosen[title], compared[title] = nested, _with_long_range(some, blocks, chosen[best], compared[best])
-        further = nested.covariance.n_parameters - chosen[best].covariance.n_parameters
-        needed = _needed_gain(further, len(some.x), len(rows.x))
-        if compared[title].value + needed >= compared[best].value:
-            break
-        best = title
+    best, chosen, compared = _best_kernel(some, blocks, log_signal, candidates, (len(rows.x), progress))
     (covariance, prior, _), last = chosen[best], compared[best]
     total = sum(found.evaluations for found in compared.values())
     if len(some.x) < len(rows.x):
@@ -160,6 +148,34 @@ def fit_map(
         tuple((title, -found.value) for title, found in compared.items()),
         len(some.x),
     )
+
+
+def _best_kernel(
+    rows: MixedRows,
+    blocks: tuple[BlockGroup, ...],
+    log_signal: np.ndarray,
+    candidates: tuple[KernelChoice, ...],
+    told: tuple[int, Callable[[str], None]],
+) -> tuple[str, dict[str, KernelChoice], dict[str, Found]]:
+    """Title of the best kernel, with further terms where these are worth it, and all that were tried, by their titles.
+
+    ``told``: the number of all rows, of which ``rows`` are some, and where progress is told.
+    """
+    n_rows, progress = told
+    ends = _compared(rows, blocks, log_signal, candidates, progress)
+    chosen = {kernel_title(candidates[i].covariance): candidates[i] for i in ends}
+    compared = {kernel_title(candidates[i].covariance): end for i, end in sorted(ends.items())}
+    best = min(compared, key=lambda title: compared[title].value)
+    while (nested := chosen[best].nested) is not None:
+        title = kernel_title(nested.covariance)
+        progress(f"hyperparameters: {title} on {len(rows.x)} rows")
+        chosen[title], compared[title] = nested, _with_long_range(rows, blocks, chosen[best], compared[best])
+        further = nested.covariance.n_parameters - chosen[best].covariance.n_parameters
+        needed = _needed_gain(further, len(rows.x), n_rows)
+        if compared[title].value + needed >= compared[best].value:
+            break
+        best = title
+    return best, chosen, compared
 
 
 def _compared(
