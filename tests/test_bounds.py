@@ -332,6 +332,24 @@ def test_a_law_that_bounds_leave_out_of_reach_is_told():
     assert "missed by" in gp.fit_report_.status
 
 
+def test_bounds_that_the_data_contradict_are_told():
+    X, Y = measured()
+    for constraint, who in ((Bounds({"a": 2.0}), "a bound"), ([SHARES, "a >= 0.6"], "the law or a bound")):
+        with pytest.warns(sumgp.SumGPWarning, match="and the bounds against the data"):
+            gp = fitted(constraint, X, Y)
+        assert gp.fit_report_.status.startswith(f"{who} pulls 'a' away from its data")
+
+
+def test_bounds_that_move_points_off_slopes_are_told():
+    t = np.linspace(0, 6, 30)[:, None]
+    Y = np.hstack([1 - np.exp(-t), np.exp(-t)]) + 0.05 * np.random.default_rng(3).standard_normal((30, 2))
+    gp = fitted(["d(a, t) = b", "b >= 0", "a <= 1"], t, Y, inputs=["t"], outputs=["a", "b"])
+    assert gp.fit_report_.status.startswith(
+        "converged, but bounds move points off a law with derivatives: law 'd(a, t) = b'"
+    )
+    assert told(gp.posterior(t))[:, :, 1].min() >= 0.0
+
+
 def test_zeros_in_a_composition_need_no_replacement():
     t = np.linspace(0, 1, 16)
     a = np.maximum(0.6 - 1.5 * t, 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -215,9 +215,12 @@ def checked_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, 
     warn_of_wild_values(wild)
     if not wild:
         warn_of_unexplained_values(problem, posterior, rows)
-    failure = "" if law is None else law_failure(posterior, law) or data_misfit(problem, posterior, rows)
+    failure = "" if law is None else law_failure(posterior, law)
+    if not failure and (law is not None or posterior.bounding is not None):
+        failure = data_misfit(problem, posterior, rows)
     if failure:
-        warnings.warn(f"{failure}; check the law and its constants against the data", SumGPWarning, stacklevel=3)
+        given = "law and its constants" if posterior.bounding is None else "law, its constants and the bounds"
+        warnings.warn(f"{failure}; check the {given} against the data", SumGPWarning, stacklevel=3)
         return failure
     return f"converged, but {wild[0].output!r} has {wild[0].value:g} in row {wild[0].rows[0]}" if wild else ""
 
@@ -248,10 +251,18 @@ def law_failure(posterior: Posterior, law: Law) -> str:
     return f"law {law.labels[row]!r} {what} at x = {np.round(x[first], 6).tolist()} ({count} of {len(x)} rows)"
 
 
+def moved_off_slopes(posterior: Posterior, law: Law | None) -> str:
+    """What a status says where bounds move outputs, but not the slopes that a law ties to them; empty elsewhere."""
+    if posterior.bounding is None or law is None or not law.derivatives:
+        return ""
+    failure = law_failure(replace(posterior, law=law), law)
+    return f"converged, but bounds move points off a law with derivatives: {failure}" if failure else ""
+
+
 def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> str:
     """How the mean misses the data of an output by far more than the noise it was given, in words; empty where it does not.
 
-    No fit to the data alone does that: a law that they contradict pulls it away.
+    No fit to the data alone does that: a law or a bound that they contradict pulls it away.
     """
     y, scale = problem.data.y[rows], problem.scaling.y_scale
     noise = posterior.fitted.weights @ np.array([component.noise for component in posterior.fitted.components])
@@ -263,7 +274,9 @@ def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> 
         gap = (y[seen, t] - posterior.mean[seen, t]) / scale[t]
         distance, size = np.sqrt(np.mean(gap**2 / variance[seen, t])), np.sqrt(np.mean(gap**2))
         if distance > MISFIT and size > MISFIT_SIZE:
-            return f"the law pulls {name!r} away from its data by {distance:.3g} standard deviations of the noise"
+            parts = {"the law": posterior.law, "a bound": posterior.bounding}
+            who = [word for word, part in parts.items() if part is not None]
+            return f"{' or '.join(who)} pulls {name!r} away from its data by {distance:.3g} standard deviations of the noise"
     return ""
 
 
