@@ -23,6 +23,7 @@ from sumgp.data import (
     with_extra_columns,
 )
 from sumgp.errors import DataError, Status, worded
+from sumgp.estimator.bound_checks import bounds_status
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared
 from sumgp.estimator.preparation import (
     Wanted,
@@ -47,7 +48,6 @@ from sumgp.estimator.soundness import (
     check_strategy,
     checked_status,
     looked_at,
-    moved_off_slopes,
     soft_law_report,
     told_closed,
     warn_if_contradicted,
@@ -169,7 +169,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         self.fit_report_.details.update({"dates": dates} if dates else {})
         rows = looked_at(problem)
         posterior = replace(self.posterior(problem.data.x[rows]), law=problem.law)
-        status = checked_status(problem, posterior, rows, imposed) or moved_off_slopes(posterior, stated)
+        status = checked_status(problem, posterior, rows, imposed) or bounds_status(problem, posterior, rows, stated)
         if status and self.fit_report_.status == Status.CONVERGED:
             self.fit_report_ = replace(self.fit_report_, status=status)
         warn_if_repeats_contradict(problem)

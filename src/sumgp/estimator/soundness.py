@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -251,22 +251,12 @@ def law_failure(posterior: Posterior, law: Law) -> str:
     return f"law {law.labels[row]!r} {what} at x = {np.round(x[first], 6).tolist()} ({count} of {len(x)} rows)"
 
 
-def moved_off_slopes(posterior: Posterior, law: Law | None) -> str:
-    """What a status says where bounds move outputs, but not the slopes that a law ties to them; empty elsewhere."""
-    if posterior.bounding is None or law is None or not law.derivatives:
-        return ""
-    failure = law_failure(replace(posterior, law=law), law)
-    return f"converged, but bounds move points off a law with derivatives: {failure}" if failure else ""
-
-
 def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> str:
     """How the mean misses the data of an output by far more than the noise it was given, in words; empty where it does not.
 
     No fit to the data alone does that: a law or a bound that they contradict pulls it away.
     """
-    y, scale = problem.data.y[rows], problem.scaling.y_scale
-    noise = posterior.fitted.weights @ np.array([component.noise for component in posterior.fitted.components])
-    variance = np.broadcast_to(noise, y.shape) if problem.noise.known is None else problem.noise.known[rows]
+    y, scale, variance = problem.data.y[rows], problem.scaling.y_scale, noise_variances(problem, posterior, rows)
     for t, name in enumerate(problem.data.output_names):
         seen = ~np.isnan(y[:, t])
         if not seen.any():
@@ -274,10 +264,17 @@ def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> 
         gap = (y[seen, t] - posterior.mean[seen, t]) / scale[t]
         distance, size = np.sqrt(np.mean(gap**2 / variance[seen, t])), np.sqrt(np.mean(gap**2))
         if distance > MISFIT and size > MISFIT_SIZE:
-            parts = {"the law": posterior.law, "a bound": posterior.bounding}
-            who = [word for word, part in parts.items() if part is not None]
-            return f"{' or '.join(who)} pulls {name!r} away from its data by {distance:.3g} standard deviations of the noise"
+            who = {"the law": posterior.law, "a bound": posterior.bounding}
+            pulling = " or ".join(word for word in who if who[word] is not None)
+            return f"{pulling} pulls {name!r} away from its data by {distance:.3g} standard deviations of the noise"
     return ""
+
+
+def noise_variances(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> np.ndarray:
+    """(n, T) of the fit, or as known, unit-free."""
+    if problem.noise.known is not None:
+        return problem.noise.known[rows]
+    return np.tile(posterior.fitted.weights @ [component.noise for component in posterior.fitted.components], (len(rows), 1))
 
 
 def warn_of_unexplained_values(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> None:
