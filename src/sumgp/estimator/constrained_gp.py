@@ -169,7 +169,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         self.fit_report_.details.update({"dates": dates} if dates else {})
         rows = looked_at(problem)
         posterior = replace(self.posterior(problem.data.x[rows]), law=problem.law)
-        status = checked_status(problem, posterior, rows, imposed) or bounds_status(problem, posterior, rows, stated)
+        status = checked_status(problem, posterior, rows, imposed)
+        if not status and bounding is not None:
+            status = bounds_status(problem, posterior, rows, stated)
         if status and self.fit_report_.status == Status.CONVERGED:
             self.fit_report_ = replace(self.fit_report_, status=status)
         warn_if_repeats_contradict(problem)
