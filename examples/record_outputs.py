@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("quickstart", "energy", "composition", "bounds", "gaps", "force_balance", "rigid_body")
+NAMES = ("quickstart", "energy", "rates", "composition", "bounds", "gaps", "force_balance", "rigid_body")
 
 
 def printed(name: str) -> str:

@@ -190,7 +190,10 @@ def test_command_line_reads_and_writes_dates(tmp_path: Path, capsys: pytest.Capt
     assert run([str(word) for word in words]) == 0, capsys.readouterr().err
     assert pd.read_csv(tmp_path / "p.csv")["t"].to_list() == ["2024-04-01 06:00:00", "2024-04-02 00:00:00"]
     assert run(["report", str(tmp_path / "o")]) == 0, capsys.readouterr().err
-    assert "t (days since 2024-03-29)" in (tmp_path / "o" / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "o" / "report.html").read_text(encoding="utf-8")
+    assert '"type":"date"' in page
+    assert f'"x":["{DAYS[0].isoformat()}.000"' in page
+    assert "days along t" in page
 
 
 def test_command_line_reads_times_with_changing_offsets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -175,3 +175,12 @@ def test_machine_paths_are_seen(folder: str) -> None:
     assert machine_paths(f"fine\npath = '/{folder}/data'\n") == [2]
     assert machine_paths(f"see /{folder}") == [1]
     assert machine_paths(f"energy/{folder} and ./{folder}/x and /{folder}shop") == []
+
+
+def test_version_is_the_newest_dated_section_of_the_changelog() -> None:
+    """One number for package, citation and changelog; what comes later stands under "unreleased"."""
+    from sumgp.version import VERSION
+
+    released = re.findall(r"^## (\d+\.\d+\.\d+) \(\d{4}-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert released[0] == VERSION
+    assert f"\nversion: {VERSION}\n" in (ROOT / "CITATION.cff").read_text()

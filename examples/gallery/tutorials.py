@@ -32,6 +32,24 @@ def energy():
     save(figure, "tutorial_energy")
 
 
+def rates():
+    found = names_of("rates")
+    figure, panels = plt.subplots(1, 3, figsize=(7.2, 2.6), width_ratios=(1.3, 1, 1))
+    for column, name in enumerate("VR"):
+        band(panels[0], found["times"], found["posterior"], column, PARTS[column], name)
+        panels[0].plot(found["times"], found["spikes"][:, column], "--", color=DATA, linewidth=1)
+        dots(panels[0], found["times"][::10], found["measured"][:, column], PARTS[column])
+    panels[0].set(title="a nerve cell", xlabel="t")
+    panels[0].legend(fontsize=8)
+    for (name, model), axes, color in zip(found["flows"].items(), panels[1:], (WITHOUT, WITH), strict=True):
+        field = model.predict(found["grid"])
+        axes.quiver(*found["grid"].T, *found["current"](*found["grid"].T).T, color=FAINT, scale=22)
+        axes.quiver(*found["grid"].T, *field.T, color=color, scale=22)
+        axes.plot(*found["places"].T, ".", color=DATA, markersize=4)
+        axes.set(title=f"a flow, {name}", xlabel="x", aspect="equal")
+    save(figure, "tutorial_rates")
+
+
 def composition():
     found = names_of("composition")
     figure, panels = plt.subplots(1, 2, figsize=(7.2, 2.6))
@@ -79,6 +97,41 @@ def rigid_body():
     save(figure, "tutorial_rigid_body")
 
 
+def bounds():
+    found = names_of("bounds")
+    years, shares, kept = found["years"], found["shares"], found["kept"]
+    x = years["year"].to_numpy()
+    figure, panels = plt.subplots(1, 2, figsize=(7.2, 2.6))
+    for axes, name in zip(panels, ["solar", "wind"], strict=True):
+        column = found["data"].outputs.index(name)
+        for gp, color, label in [(found["free"], WITHOUT, "sum is 100"), (found["bounded"], WITH, "and all >= 0")]:
+            band(axes, x, gp.posterior(years), column, color, label)
+        dots(axes, x[kept], shares[name][kept])
+        axes.axhline(0, color=FAINT, linewidth=1)
+        axes.set(title=name, xlabel="year", ylabel="share in %")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
+    save(figure, "tutorial_bounds")
+
+
+def gaps():
+    found = names_of("gaps")
+    filled, table, truth = found["filled"], found["table"], found["data"].Y
+    year = filled["year"].to_numpy()
+    figure, panels = plt.subplots(1, 2, figsize=(7.2, 2.6))
+    for axes, name in zip(panels, ["gas", "hydro"], strict=True):
+        empty = table[name].isna().to_numpy()
+        values = [filled[name + end].to_numpy()[empty] for end in ("", "_lower", "_upper")]
+        axes.plot(year, truth[name], color=FAINT, linewidth=1.2, label="reported")
+        dots(axes, year, table[name], label="given")
+        ends = [values[0] - values[1], values[2] - values[0]]
+        axes.errorbar(
+            year[empty], values[0], ends, fmt="o", color=WITH, markersize=4, linewidth=1, label="filled, 95 % interval"
+        )
+        axes.set(title=name, xlabel="year", ylabel="share in %")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    save(figure, "tutorial_gaps")
+
+
 if __name__ == "__main__":
-    for draw in (energy, composition, force_balance, rigid_body):
+    for draw in (energy, rates, composition, force_balance, rigid_body, bounds, gaps):
         draw()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import socket
+import tomllib
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +14,13 @@ import pandas as pd
 import pytest
 from app.person import Person, trouble
 
+from sumgp.app import reading
 from sumgp.app.choice import info_from
 from sumgp.app.code import python_lines
+from sumgp.app.command import _socket
 from sumgp.app.forms import choice_of, first_choice
 from sumgp.app.reading import TABLE, points_table, read_upload
+from sumgp.app.rendering import STATIC
 from sumgp.app.store import plain_name
 from sumgp.errors import DataError
 
@@ -149,3 +155,26 @@ def test_fields_that_are_not_on_the_page_are_not_taken(tmp_path: Path) -> None:
     choice = choice_of(FormData(fields), info)
     assert (choice.inputs, choice.outputs, choice.kernel) == (("t",), (), "")
     assert (choice.constants[0].kind, choice.constants[0].column) == ("number", "")
+
+
+def test_a_workbook_that_unpacks_to_very_much_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "UNPACKED_BYTES", 1_000_000)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("xl/worksheets/sheet1.xml", "A" * 2_000_000)
+    with pytest.raises(DataError, match=r"mine.csv: expected at most 1 MB unpacked, got 2 MB"):
+        read(tmp_path, packed.getvalue(), "upload.xlsx")
+
+
+def test_the_address_takes_connections_before_the_server_runs() -> None:
+    """A browser is opened at once; one that is quicker than the server must not be refused."""
+    with _socket(0) as listening, socket.create_connection(listening.getsockname(), timeout=5):
+        pass
+
+
+def test_every_file_that_the_page_serves_is_in_the_built_package() -> None:
+    settings = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    endings = {Path(pattern).suffix for pattern in settings["tool"]["setuptools"]["package-data"]["sumgp"]}
+    assert {Path(path).suffix for _, path, _ in STATIC.values()} <= endings

@@ -177,10 +177,14 @@ def test_check_explains(sumgp, oscillator: Path) -> None:
 def test_report_is_written_again(sumgp, fit_words, tmp_path: Path) -> None:
     out = tmp_path / "results"
     assert sumgp(*fit_words, "--out", out).code == 0
+    title = re.search("<title>.*</title>", (out / "report.html").read_text())
     (out / "report.html").unlink()
     result = sumgp("report", out)
     assert result.code == 0, result.err
     page = (out / "report.html").read_text()
+    assert title is not None
+    assert ".csv: z, v over t" in title[0]
+    assert title[0] in page
     assert "How well the law is kept" in page
     assert sumgp("report", tmp_path).code == 2
 

@@ -165,7 +165,14 @@ def test_points_beyond_the_data_are_mentioned() -> None:
     x, Y = data()
     gp = fitted("a + b = 1", x, Y)
     found = study(gp, np.linspace(0.0, 10.0, 21)[:, None], (), lambda stage: None)
-    assert "48% of the prediction points" in findings(found, True)
+    assert "48 % of the prediction points" in findings(found, True)
+
+
+def test_a_rough_law_is_said_to_hold_up_to_its_error() -> None:
+    x, Y = data()
+    found = studied(fitted("a + b = 1 +- 0.2", x, Y))
+    assert "'a + b = 1 +- 0.2' holds up to an error with a standard deviation of 0.2" in findings(found, True)
+    assert "keep the law: on average" not in findings(found, True)
 
 
 def test_output_known_from_the_law_alone() -> None:

@@ -57,12 +57,12 @@ def test_slopes_are_derivatives_of_the_residual() -> None:
     problem = decay("d(u, t) = -k*u*u + sin(u)", {"k": "unknown"})
     w = 0.3 * np.random.default_rng(0).standard_normal(problem.n_weights)
     A, step = problem.slopes(w), 1e-6
-    for i in (0, 3, problem.n_weights - 1):
+    for i in (0, problem.n_weights - 5, problem.n_weights - 1):
         ahead, behind = w.copy(), w.copy()
         ahead[i] += step
         behind[i] -= step
         numerical = (problem.residual(ahead) - problem.residual(behind)).ravel() / (2 * step)
-        np.testing.assert_allclose(A[:, i], numerical, atol=1e-6 * np.abs(A[:, i]).max())
+        np.testing.assert_allclose(A[:, i], numerical, atol=1e-8 * np.abs(A).max())
 
 
 def test_without_steps_the_data_alone_count() -> None:

@@ -66,6 +66,22 @@ def test_curved_law_by_a_search_along_it():
     assert np.all(upper <= 1.0)
 
 
+def test_past_errors_decide_who_moves_and_a_covariance_is_the_spread():
+    rng = np.random.default_rng(5)
+    errors = rng.standard_normal((60, 4)) @ np.diag([4.0, 1.0, 2.0, 3.0])
+    spread = random_covariance(rng, 4)
+    forecasts = pd.DataFrame(rng.standard_normal((2, 4)) * 3 + 10, columns=NAMES)
+    moved = sumgp.reconcile(forecasts, SUMMING, errors=errors, covariance=spread)
+    # The projection of minimum-trace reconciliation from the errors, applied to mean and spread.
+    S, inverse = SUMMING.to_numpy(dtype=float), np.linalg.inv(shrunk_covariance(errors))
+    P = S @ np.linalg.solve(S.T @ inverse @ S, S.T @ inverse)
+    np.testing.assert_allclose(moved.mean, forecasts.to_numpy() @ P.T, rtol=1e-10)
+    np.testing.assert_allclose(moved.covariance[1], P @ spread @ P.T, rtol=1e-8, atol=1e-10)
+    # The same by draws, which bounds far away do not touch.
+    bounded = sumgp.reconcile(forecasts, [SUMMING, "all >= -1000"], errors=errors, covariance=spread)
+    np.testing.assert_allclose(bounded.std, moved.std, rtol=0.05)
+
+
 def test_draws_keep_their_shape():
     rng = np.random.default_rng(2)
     draws = rng.gamma(2.0, 1.0, (400, 3, 2))  # skewed
@@ -144,7 +160,6 @@ def test_shrinkage_by_formula_and_with_more_series_than_rows():
         ({"covariance": np.eye(3)}, "shape"),
         ({"covariance": [[1.0, 2.0], [2.0, 1.0]]}, "negative eigenvalue"),
         ({"covariance": [[1.0, 2.0], [0.0, 1.0]]}, "symmetric"),
-        ({"covariance": np.eye(2), "errors": np.ones((4, 2))}, "both"),
         ({"errors": np.ones((2, 2))}, "three rows"),
         ({"law": "a**2 + b**2 = -1", "covariance": np.eye(2)}, "-1|law"),
         ({"forecasts": [["x", "y"]]}, "numbers"),

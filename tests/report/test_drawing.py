@@ -120,6 +120,15 @@ def test_a_map_keeps_rows_and_columns() -> None:
     assert (trace["type"], trace["z"], trace["y"]) == ("heatmap", values.tolist(), [10.0, 20.0])
 
 
+def test_a_mark_that_only_a_later_panel_has_is_in_its_legend() -> None:
+    x = np.arange(3.0)
+    first = Panel((Curve(x, x, "#000000", "mean"),), "a")
+    second = Panel((Curve(x, x, "#000000", "mean"), Points(x, x, "#000000", "not measured", shape="tick")), "b")
+    drawn = interactive("outputs", [first, second], "t").panels
+    assert [panel["layout"]["showlegend"] for panel in drawn] == [True, True]
+    assert [trace["showlegend"] for trace in drawn[1]["data"]] == [False, True]
+
+
 def test_what_is_shown_together_has_one_entry_in_the_legend() -> None:
     x = np.arange(3.0)
     panel = Panel(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 from sklearn.gaussian_process.kernels import Matern
 
@@ -156,6 +157,94 @@ def test_rows_that_a_curve_meets_exactly_do_not_hide_their_noise() -> None:
     assert model.fit_report_.status == "converged"
     table = model.posterior(NEW).constants()
     assert np.all((table["lower"] < TRUE[:2]) & (TRUE[:2] < table["upper"]))
+
+
+SPIKES = ["d(V, t) = c*(V - V**3/3 + R)", "d(R, t) = -(V - a + b*R)/c"]  # FitzHugh-Nagumo
+
+
+def spikes(p: np.ndarray, t: np.ndarray) -> np.ndarray:
+    a, b, c = p[:3]
+    solved = solve_ivp(
+        lambda _, y: [c * (y[0] - y[0] ** 3 / 3 + y[1]), -(y[0] - a + b * y[1]) / c],
+        (t[0], t[-1]),
+        p[3:],
+        t_eval=t,
+        method="LSODA",
+        rtol=1e-7,
+        atol=1e-8,
+    )
+    return solved.y.T
+
+
+def test_sharp_turns_are_resolved_and_intervals_are_as_long_as_those_of_least_squares() -> None:
+    """A prior that is too smooth for the spikes, or spans too few directions, moved b by more than its sd."""
+    t, true, sd = np.linspace(0.0, 10.0, 21), np.array([0.2, 0.2, 3.0, -1.0, 1.0]), 0.2
+    Y = spikes(true, t) + sd * np.random.default_rng(1002).standard_normal((21, 2))
+    model = ConstrainedGP(SPIKES, outputs=["V", "R"], inputs=["t"], constants=dict.fromkeys("abc", "unknown"))
+    table = model.fit(t[:, None], Y).posterior(t[:3, None]).constants()
+    fit = least_squares(lambda p: (spikes(p, t) - Y).ravel(), true, diff_step=1e-4, x_scale=np.maximum(np.abs(true), 0.1))
+    noise = np.sqrt(np.sum(fit.fun**2) / (42 - 5))
+    best = noise * np.sqrt(np.diagonal(np.linalg.inv(fit.jac.T @ fit.jac)))[:3]
+    assert np.all(np.abs(table["mean"] - fit.x[:3]) < 0.3 * best)
+    np.testing.assert_allclose(table["sd"], best, rtol=0.15)
+    assert model.fit_report_.status == "converged"
+
+
+def test_a_search_along_a_curved_valley_arrives() -> None:
+    """An epidemic of which only the infected are counted: the law bends along the ridge of its two rates."""
+
+    def epidemic(p: np.ndarray, t: np.ndarray) -> np.ndarray:
+        b, g = p
+        return solve_ivp(
+            lambda _, y: [-b * y[0] * y[1], (b * y[0] - g) * y[1]], (0, 50), [0.99, 0.01], t_eval=t, rtol=1e-8
+        ).y.T
+
+    t = np.linspace(0.0, 50.0, 30)
+    Y = epidemic(np.array([0.5, 0.2]), t) + 0.01 * np.random.default_rng(1).standard_normal((30, 2))
+    Y[:, 0] = np.nan
+    laws = ["d(S, t) = -b*S*I", "d(I, t) = b*S*I - g*I"]
+    model = ConstrainedGP(laws, outputs=["S", "I"], inputs=["t"], constants=dict.fromkeys("bg", "unknown")).fit(
+        t[:, None], Y
+    )
+    assert model.fit_report_.status == "converged"
+    table = model.posterior(t[:2, None]).constants()
+    assert np.all((table["lower"] < [0.5, 0.2]) & (table["upper"] > [0.5, 0.2]))
+
+
+def test_between_the_points_an_rbf_keeps_the_law() -> None:
+    assert max(fitted(kernel="rbf").fit_report_["law_between_points"].values()) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("laws", "open_"),
+    [
+        (["d(x, t) = v", "d(v, t) = -x"], False),
+        (["d(x, t) = v*x"], True),
+        (["d(x, t) = v*x", "2*d(x, t) = 2*v*x"], True),
+        (["d(x, t) = v*x", "x**2 + v**2 = 1"], False),
+        (["d(x, t) = v*x", "v = x +- 0.1"], True),
+    ],
+    ids=str,
+)
+def test_laws_that_leave_a_function_open_are_told_from_those_that_leave_numbers(laws: list[str], open_: bool) -> None:
+    """Only where numbers alone are open is the prior released."""
+    t = np.linspace(0.0, 2.0, 12)
+    Y = np.column_stack([np.sin(t + 0.5), np.cos(t + 0.5)]) + 0.05 * np.random.default_rng(0).standard_normal((12, 2))
+    model = ConstrainedGP(laws, outputs=["x", "v"], inputs=["t"], strategy=sumgp.Collocated())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SumGPWarning)
+        bases = model.fit(t[:, None], Y).fitted_.components[0].bases
+    assert all((basis.release == 1.0) == open_ for basis in bases)
+
+
+def test_constants_that_the_range_hardly_tells_apart_are_named() -> None:
+    """Cooling seen for a third of its time constant: rate and ambient temperature can make up for each other."""
+    t = np.linspace(0.0, 1.2, 12)
+    Y = 20.0 + 60.0 * np.exp(-0.3 * t) + np.random.default_rng(1001).standard_normal(12)
+    model = ConstrainedGP("d(T, t) = -k*(T - A)", outputs=["T"], inputs=["t"], constants={"k": "unknown", "A": "unknown"})
+    with pytest.warns(SumGPWarning, match="give the value of one of them"):
+        model.fit(t[:, None], Y)
+    assert model.fit_report_["open_constants"]
 
 
 def test_constants_that_nothing_determines_are_named() -> None:

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from sumgp.strategies.output_posterior import MEAN_VARIANCE, RATIOS, Family, _evidence, own_grid
+from sumgp.strategies.output_posterior import MEAN_VARIANCE, RATIOS, Family, LawNoise, _evidence, around, own_grid, pool
 
 LENGTHS = np.log(np.geomspace(0.02, 2.0, 14))
 
@@ -61,3 +61,44 @@ def test_outputs_of_a_group_agree_about_their_noise() -> None:
         return np.array([np.log(sum(p.weight * p.ratio * np.sqrt(p.size) for p in points)) for points in found])
 
     assert np.ptp(sds([[0, 1]])) < 0.5 * np.ptp(sds([[0], [1]]))
+
+
+def test_pooled_weights_are_those_of_all_combinations_written_out() -> None:
+    """Two outputs, three kernels, two ratios: the posterior of each output's grid point by summing over everything."""
+    generator = np.random.default_rng(0)
+    L = np.exp(generator.normal(0.0, 2.0, (2, 3, 2)))
+    kernels = around(np.array([[0.0], [0.5], [3.0]]), 1.0, np.ones(3), np.array([0, 0, 1]))
+    ratios = around(np.array([[0.0], [1.0]]), 0.7, np.array([1.0, 2.0]), np.zeros(2))
+    prior, law = generator.normal(size=(3, 2)), generator.normal(size=(3, 2))
+    assert kernels.sum(axis=1) == pytest.approx(np.ones(3))
+    found = pool(np.log(L), kernels, ratios, prior, law)
+    expected = np.zeros((2, 3, 2))
+    places = [(k, r) for k in range(3) for r in range(2)]
+    for c, d in places:
+        common = np.exp(prior[c, d] + law[c, d])
+        for j, q in places:
+            for k, r in places:
+                joint = common * kernels[c, j] * ratios[d, q] * L[0, j, q] * kernels[c, k] * ratios[d, r] * L[1, k, r]
+                expected[0, j, q] += joint
+                expected[1, k, r] += joint
+    for t in range(2):
+        assert np.exp(found[t]) / np.exp(found[t]).sum() == pytest.approx(expected[t] / expected[t].sum(), rel=1e-9)
+
+
+def test_the_imbalance_of_a_law_tells_of_the_noise() -> None:
+    """Twelve rows of four outputs whose sum is noise alone: sds come out near the true one, without the law far below."""
+    x = np.linspace(0.0, 1.0, 12)[:, None]
+    generator = np.random.default_rng(3)
+    smooth = np.stack([np.sin((3 + k) * x[:, 0] + k) for k in range(3)], axis=1)
+    y = np.column_stack([smooth, -smooth.sum(axis=1)]) + 0.3 * generator.standard_normal((12, 4))
+    groups = [[0], [1], [2], [3]]
+
+    def typical_sd(law: LawNoise | None) -> float:
+        found = own_grid(x, y, families(), groups, law)
+        return float(
+            np.exp(np.mean([np.log(sum(p.weight * p.ratio * np.sqrt(p.size) for p in points)) for points in found]))
+        )
+
+    told = typical_sd(LawNoise(y.sum(axis=1), np.ones((12, 4))))
+    assert abs(np.log(told / 0.3)) < 0.5 * abs(np.log(typical_sd(None) / 0.3))
+    assert 0.2 < told < 0.45

@@ -6,11 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 import sumgp
+from sumgp.prediction.row_cells import Rows, given_cells
+from sumgp.strategies import Fitted
 from sumgp.strategies.output_posterior import GridPoint
 from sumgp.strategies.own_outputs import (
+    Cells,
     LeftOutValues,
     OutputPosterior,
     OwnComponent,
@@ -19,7 +23,7 @@ from sumgp.strategies.own_outputs import (
     own_left_out,
     shrunk_correlation,
 )
-from sumgp.strategies.stacking import PSEUDO_VALUES, blocks_of, simplex_weights
+from sumgp.strategies.stacking import PSEUDO_ROWS, blocks_of, simplex_weights
 from sumgp.strategies.weight_component import Component
 
 POINTS = [GridPoint(RBF(0.2), 1.3, 0.2, 0.6), GridPoint(RBF(0.4), 0.8, 0.3, 0.4)]
@@ -36,10 +40,18 @@ def test_a_block_left_out_is_what_the_other_rows_predict(block: np.ndarray) -> N
     x, y, posterior = one_output()
     residual, variance = posterior.left_out([block])
     others = np.setdiff1d(np.arange(len(y)), block)
-    without = output_posterior(x[others], y[others], POINTS)
-    mean, latent = without.moments(x[block])
-    assert residual[block] == pytest.approx(y[block] - mean, abs=1e-7)
-    assert variance[block] == pytest.approx(latent + posterior.noise, abs=1e-7)
+    parts = [output_posterior(x[others], y[others], [point._replace(weight=1.0)]) for point in POINTS]
+    means = [part.moments(x[block])[0] for part in parts]
+    spreads = [part.covariance(x[block]) + part.noise * np.eye(len(block)) for part in parts]
+    # Kernels that have not foreseen the block would weigh more without it.
+    density = [multivariate_normal(m, S).pdf(y[block]) for m, S in zip(means, spreads, strict=True)]
+    weights = np.array([p.weight for p in POINTS]) / density
+    weights /= weights.sum()
+    assert abs(weights[0] - POINTS[0].weight) > 0.01
+    mean = weights @ np.array(means)
+    assert residual[block] == pytest.approx(y[block] - mean, abs=1e-6)
+    whole = weights @ (np.array([np.diagonal(S) for S in spreads]) + (np.array(means) - mean) ** 2)
+    assert variance[block] == pytest.approx(whole, rel=1e-5)
 
 
 def test_rows_left_out_one_by_one_are_blocks_of_one() -> None:
@@ -64,12 +76,47 @@ def test_correlations_of_residuals_are_found_and_shrunk() -> None:
 
 def test_weights_of_kinds_maximise_the_density_of_the_mixture() -> None:
     generator = np.random.default_rng(1)
-    logs = np.stack([generator.normal(0.0, 1.0, 50), generator.normal(0.2, 1.0, 50)])
+    logs = np.stack([generator.normal(0.0, 1.0, (2, 25)), generator.normal(0.5, 1.0, (2, 25))])
     found = simplex_weights(logs)
     tried = np.linspace(0.001, 0.999, 999)
-    total = [np.sum(np.logaddexp(np.log(w) + logs[0], np.log(1.0 - w) + logs[1])) for w in tried]
-    total += PSEUDO_VALUES * (np.log(tried) + np.log(1.0 - tried))
+    total = [np.sum(np.logaddexp(np.log(w) + logs[0], np.log(1.0 - w) + logs[1])) / 2 for w in tried]
+    total += PSEUDO_ROWS * np.log(tried)
     assert found[0] == pytest.approx(tried[int(np.argmax(total))], abs=0.01)
+    # Ways of leaving the same rows out are not more rows.
+    assert simplex_weights(np.concatenate([logs, logs], axis=1)) == pytest.approx(found, abs=1e-6)
+
+
+def test_few_rows_do_not_decide_on_a_kind() -> None:
+    """Ten rows that are a little better under the second kind leave most of the weight with the first."""
+    logs = np.stack([np.zeros((2, 10)), np.full((2, 10), 0.3)])
+    assert simplex_weights(logs)[0] > 0.6
+    assert simplex_weights(np.tile(logs, (1, 1, 40)))[0] < 0.1
+
+
+def test_a_row_is_filled_from_its_other_cells() -> None:
+    """Two rough outputs with nearly the same residuals, one cell not measured: against the Gaussian written out."""
+    generator = np.random.default_rng(5)
+    x = np.linspace(0.0, 1.0, 30)[:, None]
+    common = 0.5 * generator.standard_normal(30)
+    y = np.stack([np.sin(4.0 * x[:, 0]) + common, np.cos(3.0 * x[:, 0]) + common], axis=1)
+    y[12, 1] = np.nan
+    points = [GridPoint(RBF(0.5), 1.0, 0.5, 1.0)]
+    seen = ~np.isnan(y[:, 1])
+    outputs = (output_posterior(x, y[:, 0], points), output_posterior(x[seen], y[seen, 1], points))
+    plain = independent_outputs(outputs, 1.0)
+    component = replace(plain, correlation=shrunk_correlation(own_left_out(plain, y, None)))
+    assert component.correlation[0, 1] > 0.9
+    used = np.array([[True, False]])
+    row = component.without_cells(x[12:13], x[12:13], Cells(y[12:13], used), closed=False)
+    others = np.delete(np.arange(30), 12)
+    alone = output_posterior(x[others], y[others, 0], points).moments(x[12:13])
+    assert row.mean[0, 0] == pytest.approx(alone[0][0], abs=1e-7)
+    total = row.covariance[0] + np.diag(component.noise)
+    expected = component.correlation[0, 1] * np.sqrt((alone[1][0] + component.noise[0]) * total[1, 1])
+    assert total[0, 1] == pytest.approx(expected, rel=1e-7)
+    filled = given_cells(Fitted((component,), np.ones(1)), Rows(x[12:13], x[12:13], y[12:13], used)).y[0, 1]
+    assert filled == pytest.approx(row.mean[0, 1] + total[0, 1] / total[0, 0] * (y[12, 0] - row.mean[0, 0]), abs=1e-9)
+    assert abs(filled - (np.cos(3.0 * x[12, 0]) + common[12])) < 0.5 * abs(common[12])
 
 
 def test_blocks_hold_each_row_once() -> None:

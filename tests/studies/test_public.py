@@ -10,7 +10,8 @@ from sumgp.errors import SumGPError
 from sumgp_studies.commands.public import chosen_sets, data_folder, reproduce_public
 from sumgp_studies.experiments import RecordFile
 from sumgp_studies.public import Case, Part, hierarchy_scores, plan, read_hierarchy, sets_named, unfinished
-from sumgp_studies.public.hierarchies import base_forecasts, scaled_crps, smoothing_errors
+from sumgp_studies.public.hierarchies import base_forecasts, gaussian_quantiles, scaled_crps, smoothing_errors
+from sumgp_studies.public.methods import cells_at, predicted
 from sumgp_studies.public.rivals import is_composition, log_ratios
 
 DEPTHS = np.arange(1.0, 31.0)
@@ -38,7 +39,7 @@ def folder(tmp_path):
 def test_names_are_checked_and_folders_looked_for(folder, monkeypatch):
     sets, trees = chosen_sets([], folder)
     assert [entry.name for entry in sets] == ["foraminifera"]
-    assert trees == ["tourismsmall", "labour"]
+    assert trees == ["tourismsmall"]
     with pytest.raises(SumGPError, match="did you mean 'foraminifera'"):
         chosen_sets(["foraminifer"], folder)
     with pytest.raises(SumGPError, match="the folder of 'mars'"):
@@ -88,7 +89,7 @@ def test_scaled_crps_by_quadrature():
     levels = np.linspace(0.05, 0.95, 19)
     losses = [max(p * (0.7 - q), (p - 1) * (0.7 - q)) for p, q in zip(levels, norm.ppf(levels), strict=True)]
     expected = 2 * np.mean(losses) / 0.7
-    assert scaled_crps(truth, np.zeros((1, 1)), np.ones((1, 1))) == pytest.approx(expected)
+    assert scaled_crps(truth, gaussian_quantiles(np.zeros((1, 1)), np.ones((1, 1)))) == pytest.approx(expected)
 
 
 def test_log_ratios_keep_shares_and_only_suit_compositions():
@@ -101,3 +102,20 @@ def test_log_ratios_keep_shares_and_only_suit_compositions():
     assert np.max(np.abs(found.mean - y)) < 0.05
     assert not is_composition(Case("s", "0", x, y, ("x",), ("a", "b"), ("a + b = total",), ()))
     assert not is_composition(Case("s", "0", x, np.where(x > 0.5, np.nan, y), ("x",), ("a", "b"), ("a + b = 1",), ()))
+
+
+def test_cells_of_a_row_are_given_to_every_method():
+    """One cell of a row of three is known, the law makes the sum of the others exact, and the known one stays."""
+    x = np.linspace(0, 1, 24)[:, None]
+    y = np.column_stack([np.sin(3 * x[:, 0]), np.cos(2 * x[:, 0]), -np.sin(3 * x[:, 0]) - np.cos(2 * x[:, 0])])
+    hidden = y.copy()
+    hidden[7, 1:] = np.nan
+    part = Part("cells", x[7:8], np.where(np.isnan(hidden), y, np.nan)[7:8])
+    case = Case("s", "0", x, hidden, ("x",), ("a", "b", "c"), ("a + b + c = 0",), (part,))
+    assert cells_at(case, x[7:8])[0, 0] == y[7, 0]
+    assert cells_at(case, x[7:8] + 0.01) is None
+    for method in ("law", "scikit-learn"):
+        found = predicted(case, method)(part.x, part.y)
+        assert found.mean[0, 0] == pytest.approx(y[7, 0], abs=1e-7)
+        assert found.mean[0, 1] + found.mean[0, 2] == pytest.approx(-y[7, 0], abs=1e-5)
+        assert np.max(np.abs(found.mean[0] - y[7])) < 0.05

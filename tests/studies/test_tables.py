@@ -10,7 +10,7 @@ import pytest
 
 from sumgp_studies.experiments import all_problems
 from sumgp_studies.experiments.records import Record
-from sumgp_studies.report.summary import cell_scores, comparisons, coverage_curves
+from sumgp_studies.report.summary import caveats, cell_scores, comparisons, coverage_curves
 from sumgp_studies.report.tables import comma_separated, markdown, tables_of
 
 
@@ -41,6 +41,16 @@ def test_ratio_to_the_paper_by_hand():
     assert found["unconstrained"].geometric_mean == pytest.approx(0.5)
     expected = "linearized: RMSE below the paper's GP-c in 1 of 2 cells, geometric mean ratio 1.00"
     assert found["linearized"].sentence() == expected
+
+
+def test_ratios_of_few_data_sets_have_a_caveat():
+    """Two sets with errors 1 and 3: mean 2, sd 1.41 and so a standard error of 1, half of the mean."""
+    two = [record(dataset=i, rmse=value) for i, value in enumerate((0.01, 0.03))]
+    (text,) = caveats(cell_scores(two))
+    assert "2 data sets a cell" in text
+    assert "about 50 %" in text
+    assert "one data set a cell" in caveats(cell_scores(two[:1]))[0]
+    assert caveats(cell_scores([record(dataset=i, rmse=0.01 + i) for i in range(20)])) == []
 
 
 def test_triangle_and_pendulum_are_compared_by_the_root_of_the_sum():

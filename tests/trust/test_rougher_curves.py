@@ -45,7 +45,7 @@ def test_what_the_user_chose_is_not_added_to(choices: dict[str, object]) -> None
 
 
 def test_share_follows_the_density_of_left_out_rows() -> None:
-    smooth = TaperWeights.of_scores([-3.0, -4.0, -5.0], averaged=True)
+    smooth = TaperWeights.of_scores([-3.0, -4.0, -5.0, -6.0], averaged=True)
     assert rough_share(smooth, smooth) == pytest.approx(ROUGH_BELIEF)
 
     def shifted(by: float) -> TaperWeights:
@@ -56,3 +56,12 @@ def test_share_follows_the_density_of_left_out_rows() -> None:
     assert rough_share(smooth, shifted(1e6)) == MOST_ROUGH
     assert rough_share(smooth, shifted(-1e6)) == 0.0
     assert rough_share(smooth, shifted(-2.0)) == 0.0, "three percent are not worth their time"
+
+
+def test_the_report_says_where_left_out_rows_are_better_without_the_law() -> None:
+    agreed = TaperWeights.of_scores([-3.0, -4.0, -5.0, -6.0], True, without_law=-2.0).report()
+    assert agreed["taper_scores"]["no law"] == -2.0
+    assert "check the law" not in agreed["taper_reason"]
+    against = TaperWeights.of_scores([-53.0, -44.0, -45.0, -40.0], True, without_law=-2.0).report()
+    assert against["taper"] == 0.0
+    assert "higher by 38: check the law" in against["taper_reason"]

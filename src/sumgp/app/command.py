@@ -62,6 +62,7 @@ def _socket(port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((HOST, port))
+        made.listen()  # a browser that is quicker than the server waits instead of being refused
     except (OSError, OverflowError) as error:
         made.close()
         raise DataError(f"--port: {port} cannot be used ({error}); choose another or leave it out") from error

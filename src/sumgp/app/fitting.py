@@ -34,9 +34,10 @@ def fit_table(folder: Path, task: dict[str, Any], tell: Callable[[str], None]) -
         _, told = caught(
             lambda: gp.fit(frame.drop(columns=list(choice.outputs)), frame[list(choice.outputs)], progress=tell)
         )
+        title = f"{task['shown']}: {', '.join(choice.outputs)} over {', '.join(choice.inputs)}"
+        gp.fit_report_.details.update(title=title, warnings=list(told))
         found = study(gp, grid_over(gp.data_, grid_size(choice)), told, tell)
         tell("figures and files")
-        title = f"{task['shown']}: {', '.join(choice.outputs)} over {', '.join(choice.inputs)}"
         files = {
             MODEL: model_bytes(gp),
             PREDICTIONS: as_csv(found.posterior.to_frame()),

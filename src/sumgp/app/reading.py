@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ TABLE = "table.csv"
 SHOWN = 4  # cells of a column on the page
 LONGEST_CELL = 24  # characters of a cell on the page
 HEADER_BYTES = 100_000  # looked at to find the separator
+UNPACKED_BYTES = 300_000_000  # of a workbook: about fifteen times the largest upload, as XML unpacks
 SIGNS = (",", ";", "\t", "|")
 
 
@@ -31,7 +33,19 @@ def read_upload(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     return {"info": info.as_json()}
 
 
+def _check_unpacked(path: Path) -> None:
+    """Refuse a workbook that would become huge: a few megabytes can hold gigabytes of one letter."""
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as packed:
+        size = sum(part.file_size for part in packed.infolist())
+    if size > UNPACKED_BYTES:
+        got = f"{size / 1e6:.0f} MB"
+        raise DataError(worded(str(path), f"at most {UNPACKED_BYTES / 1e6:.0f} MB unpacked", got, "save the table as CSV"))
+
+
 def _table(path: Path, task: dict[str, Any]) -> tuple[pd.DataFrame, TableInfo]:
+    _check_unpacked(path)
     separator = _separator(path)
     frame = read_table(path, Reading(separator))
     for name, count, most in (("rows", len(frame), task["rows"]), ("columns", len(frame.columns), task["columns"])):

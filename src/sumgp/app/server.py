@@ -258,4 +258,4 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _broken(request: Request, error: Exception) -> Response:
     text = "Something went wrong inside the program; its terminal has the details."
-    return _page(request, "error", 1, 500, title="A fault of ours", message=text)
+    return _page(request, "error", 1, 500, title="Internal error", message=text)

@@ -73,6 +73,7 @@ def _results(
     outputs = list(gp.outputs or ())
     with stages(console, "fit") as tell, threads_for(frame[outputs].size):
         _, told = caught(lambda: gp.fit(frame.drop(columns=outputs), frame[outputs], progress=tell))
+        gp.fit_report_.details.update(title=title, warnings=list(told))  # for the report, also when it is written again
         found = study(gp, grid_over(gp.data_, grid) if points is None else as_points(gp, points), told, tell)
         tell("report and files")
         return found, result_files(found, title)

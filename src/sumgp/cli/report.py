@@ -49,7 +49,9 @@ def _of_fit(folder: Path, console: Console) -> None:
         names = [*gp.data_.input_names, *gp.data_.extra_columns]
         asked = folder / PREDICTIONS
         points = as_points(gp, points_from(asked, names, Reading())) if asked.is_file() else grid_over(gp.data_, 200)
-        found = study(gp, points, (), tell)
+        details = gp.fit_report_.details
+        found = study(gp, points, tuple(details.get("warnings", ())), tell)
         tell("report")
-        page = render_fit(found, f"{', '.join(gp.data_.output_names)} over {', '.join(gp.data_.input_names)}")
+        words = f"{', '.join(gp.data_.output_names)} over {', '.join(gp.data_.input_names)}"
+        page = render_fit(found, details.get("title", words))
     write_files(folder, {REPORT: page.encode()})

@@ -210,8 +210,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         noise = read_noise(self.noise, scaling.y_scale, groups, n_given).weighted(weights)
         period = period_of(self.strategy, ordered, scaling)
         candidates = chosen_candidates(kernel, half_range, y.shape[1], self.strategy, imposed, period)
-        if solver.on_blocks and kernel is None:
-            candidates = map_candidates(half_range)
+        candidates = map_candidates(half_range) if solver.on_blocks and kernel is None else candidates
         problem = FitProblem(
             data=data,
             scaling=scaling,
@@ -227,6 +226,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             solver=solver,
             bounds=bounds,
             rougher=rougher_candidates(half_range) if kernel is None else (),
+            default_kernels=kernel is None,
         )
         return problem, law
 

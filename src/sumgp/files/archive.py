@@ -58,7 +58,7 @@ def unpack(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
             raise DataError(f"{path}: expected a model file, got a folder or device; give the path that save() wrote")
         size = path.stat().st_size
         if size > LARGEST_FILE:
-            raise DataError(f"{path}: expected a model file of at most {LARGEST_FILE} bytes, got {size}; it is none of ours")
+            raise DataError(f"{path}: expected a model file of at most {LARGEST_FILE} bytes, got {size}; it is another file")
         with zipfile.ZipFile(path) as archive:
             entries = _checked_entries(path, archive, size)
             document = _document(path, archive.read(entries.pop(DOCUMENT)))

@@ -11,7 +11,7 @@ covariance (Laplace).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -28,6 +28,8 @@ LAST_STEPS = 30
 ROUGH = 0.1  # expected decrease of the merit at which a level ends
 ENOUGH = 1e-6  # and the last level
 SHORTEST = 1e-4  # share of a step that is still tried
+SUFFICIENT = 0.2  # decrease as a share of the slope's at which a step needs no correction (a half where nothing bends)
+CORRECTIONS = 3
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,13 @@ class CollocationProblem:
                 A[:, :, part] += J[:, :, column, None] * features[:, None, :]
         A[:, :, self.slices[-1]] = J[:, :, self.law.constants]
         return A.reshape(n * R, -1)
+
+    def released(self, factor: float) -> CollocationProblem:
+        """The same with prior standard deviations of the outputs ``factor`` times as large."""
+        outputs = tuple(
+            replace(o, at_law=tuple(factor * a for a in o.at_law), at_data=factor * o.at_data) for o in self.outputs
+        )
+        return replace(self, outputs=outputs)
 
     def law_sds(self, level: float) -> np.ndarray:
         """(n R,) standard deviations within which the law is to hold."""
@@ -173,26 +182,57 @@ def _descend(problem: CollocationProblem, given: _Quadratic, w: np.ndarray, sds:
     """Gauss-Newton at one level, until the expected decrease of the merit is below ``wanted``."""
     most = LAST_STEPS if wanted == ENOUGH else INNER_STEPS
     g = problem.residual(w).ravel() / sds
-    merit, decrease = given.merit(w, g), np.inf
     for steps in range(1, most + 1):
         A = problem.slopes(w) / sds[:, None]
         factor = cholesky(given.H + A.T @ A, "law")
         gradient = given.H @ w - given.b + A.T @ g
         step = -solve_cholesky(factor, gradient)
-        decrease, length = -float(gradient @ step), 1.0
+        decrease = -float(gradient @ step)
         if decrease < wanted:
             return _Descent(w, factor, steps, True)
-        while length > SHORTEST:
-            there = w + length * step
-            g_there = problem.residual(there).ravel() / sds
-            if given.merit(there, g_there) < merit:
-                break
-            length *= 0.5
-        else:
+        moved = _search(problem, given, _Step(w, g, step, decrease, A, factor, sds))
+        if moved is None:
             # Round-off hides what is left to gain.
             return _Descent(w, factor, steps, decrease < ROUGH)
-        w, g, merit = there, g_there, given.merit(there, g_there)
+        w, g = moved
     return _Descent(w, factor, most, False)
+
+
+class _Step(NamedTuple):
+    """From w with residuals g: the step, twice the decrease expected of it, slopes A and the factor it came from."""
+
+    w: np.ndarray
+    g: np.ndarray
+    step: np.ndarray
+    decrease: float
+    A: np.ndarray
+    factor: np.ndarray
+    sds: np.ndarray
+
+
+def _search(problem: CollocationProblem, given: _Quadratic, at: _Step) -> tuple[np.ndarray, np.ndarray] | None:
+    """Weights and residuals after the longest share of a step that lowers the merit; None where none does.
+
+    A law that bends stops long steps although they are good (Maratos): what the linear model missed of the residuals is put
+    right with the same factor before a step is called too long.
+    """
+    merit, length = given.merit(at.w, at.g), 1.0
+    while length > SHORTEST:
+        there = at.w + length * at.step
+        g = problem.residual(there).ravel() / at.sds
+        value, enough = given.merit(there, g), merit - SUFFICIENT * length * at.decrease
+        predicted = at.g + length * (at.A @ at.step)
+        for _ in range(CORRECTIONS if value > enough and np.all(np.isfinite(g)) else 0):
+            corrected = there - solve_cholesky(at.factor, at.A.T @ (g - predicted))
+            g_there = problem.residual(corrected).ravel() / at.sds
+            better = given.merit(corrected, g_there)
+            if not better < value:
+                break
+            there, g, value = corrected, g_there, better
+        if value < merit:
+            return there, g
+        length *= 0.5
+    return None
 
 
 __all__ = ["LEVELS", "CollocationProblem", "CollocationSolution", "OutputWeights", "data_weights", "solve_collocation"]

@@ -154,7 +154,7 @@ def given_rows(posterior: Posterior, y: np.ndarray) -> RowPosterior:
         x, cells = posterior.x[block], y[block]
         rows = Rows(scaling.inputs(x), x, scaling.outputs(cells), already_used(posterior.data, x, cells))
         with threads_for(posterior.data.y.size):
-            part = given_cells(posterior.fitted, rows)
+            part = given_cells(posterior.fitted, rows, posterior.closed)
             parts.append(part)
             laws.append(_balanced(balance, part, x))
     unmet = np.flatnonzero(np.concatenate([law.unmet for law in laws]))

@@ -2,7 +2,8 @@
 
 A row has outputs f, measured as y = f + e. Given the data, one component of a fit says f ~ N(m, V) and e ~ N(0, R), R
 diagonal. Cells of the row that the fit has used are in m and V already; others are conditioned on here:
-m + V_o (V_oo + R_oo)^-1 (y_o - m_o). What is not measured then is y_m ~ N(m_m, V_mm + R_mm).
+m + V_o (V_oo + R_oo)^-1 (y_o - m_o). Outputs with kernels of their own have not heard of each other's cells: there m and V
+are those without the row, and all of its cells count. What is not measured then is y_m ~ N(m_m, V_mm + R_mm).
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from scipy.special import logsumexp
 
 from sumgp.data import Data
 from sumgp.laws import project
-from sumgp.strategies import Fitted
-
-LOG_2PI = float(np.log(2.0 * np.pi))
+from sumgp.numerics import LOG_2PI
+from sumgp.strategies import Cells, Fitted, OwnComponent
 
 
 class Rows(NamedTuple):
@@ -65,17 +65,22 @@ def already_used(data: Data, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return used
 
 
-def given_cells(fitted: Fitted, rows: Rows) -> RowGaussians:
-    """The rows given the fit and their own cells: a mixture's mean and covariance.
+def given_cells(fitted: Fitted, rows: Rows, closed: bool = False) -> RowGaussians:
+    """The rows given the fit and their own cells: a mixture's mean and covariance; ``closed``: measurements obey the law.
 
-    Each component counts as much more as it has foreseen the cells that are new to it.
+    Each component counts as much more as it has foreseen the cells of a row that is new to the fit.
     """
     T, measured = rows.y.shape[1], ~np.isnan(rows.y)
-    new = measured & ~rows.used
     noises = np.stack([c.noise for c in fitted.components])
     local = fitted.local_posteriors(rows.inputs, rows.x)
-    parts = [_with_cells(p.mean, p.covariance, noise, rows.y, new) for p, noise in zip(local, noises, strict=True)]
-    log_weights = np.log(fitted.weights)[:, None] + np.stack([p.log_density for p in parts])
+    parts = []
+    for component, p, noise in zip(fitted.components, local, noises, strict=True):
+        new = measured & ~rows.used
+        if isinstance(component, OwnComponent) and measured.any():
+            p, new = component.without_cells(rows.inputs, rows.x, Cells(rows.y, rows.used), closed), measured
+        parts.append(_with_cells(p.mean, p.covariance, noise, rows.y, new))
+    foreseen = np.where(rows.used.any(axis=1), 0.0, np.stack([p.log_density for p in parts]))
+    log_weights = np.log(fitted.weights)[:, None] + foreseen
     weights = np.exp(log_weights - logsumexp(log_weights, axis=0))
     means = np.stack([p.mean for p in parts])
     mean = np.einsum("kn,knc->nc", weights, means)

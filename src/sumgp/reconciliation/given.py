@@ -139,23 +139,37 @@ def _hierarchy(summing: Any, outputs: tuple[str, ...]) -> LinearConstraint:
     return LinearConstraint(np.array(rows), 0.0)
 
 
-def error_covariances(given: Forecasts, covariance: Any, errors: Any) -> np.ndarray:
-    """(n, T, T) covariances of the forecasts: as given, from past errors, from the draws, or the identity."""
+class Errors(NamedTuple):
+    """Covariances (n, T, T): ``weights`` decide who moves, ``spread`` is the forecasts' own, None = not known."""
+
+    weights: np.ndarray
+    spread: np.ndarray | None
+
+
+def error_covariances(given: Forecasts, covariance: Any, errors: Any) -> Errors:
+    """As given, from past errors, from the draws, or the identity.
+
+    With both, past errors decide who moves, and the covariance is the uncertainty of the forecasts, which differs from
+    that of past errors where they were made for other steps ahead.
+    """
     n, T = given.mean.shape
-    if covariance is not None and errors is not None:
-        raise DataError(worded("covariance", "a covariance or past errors", "both", "give one of them"))
+    stated = None
+    if covariance is not None:
+        values = covariance.loc[list(given.outputs), list(given.outputs)] if is_frame(covariance) else covariance
+        stated = np.broadcast_to(_checked(np.asarray(values, dtype=float), n, T), (n, T, T))
     if errors is not None:
         values = errors[list(given.outputs)] if is_frame(errors) else errors
         past = np.asarray(values, dtype=float)
         if past.ndim != 2 or past.shape[1] != T:
             raise DataError(worded("errors", f"{T} columns, one per output", f"shape {past.shape}", "one row per past time"))
-        return np.broadcast_to(shrunk_covariance(past), (n, T, T))
-    if covariance is not None:
-        values = covariance.loc[list(given.outputs), list(given.outputs)] if is_frame(covariance) else covariance
-        return np.broadcast_to(_checked(np.asarray(values, dtype=float), n, T), (n, T, T))
+        weights = np.broadcast_to(shrunk_covariance(past), (n, T, T))
+        return Errors(weights, weights if stated is None else stated)
+    if stated is not None:
+        return Errors(stated, stated)
     if given.draws is not None:
-        return np.stack([shrunk_covariance(given.draws[:, i] - given.mean[i]) for i in range(n)])
-    return np.broadcast_to(np.eye(T), (n, T, T))
+        own = np.stack([shrunk_covariance(given.draws[:, i] - given.mean[i]) for i in range(n)])
+        return Errors(own, own)
+    return Errors(np.broadcast_to(np.eye(T), (n, T, T)), None)
 
 
 def _checked(V: np.ndarray, n: int, T: int) -> np.ndarray:

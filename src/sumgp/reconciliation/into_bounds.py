@@ -12,10 +12,10 @@ from sumgp.reconciliation.result import Reconciled
 from sumgp.strategies import Unprojected
 
 
-def gaussian_draws(law: UnitFreeLaw | None, mean: np.ndarray, covariance: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """(M, n, C) draws of N(mean, covariance) at each of n points, moved onto the law."""
-    numbers = common_numbers(np.ones(1), np.arange(mean.shape[1]))
-    return point_draws(law, [Unprojected(mean, covariance, covariance)], numbers, x)
+def gaussian_draws(law: UnitFreeLaw | None, before: Unprojected, x: np.ndarray) -> np.ndarray:
+    """(M, n, C) draws of a Gaussian at each of n points, moved onto the law in its metric."""
+    numbers = common_numbers(np.ones(1), np.arange(before.mean.shape[1]))
+    return point_draws(law, [before], numbers, x)
 
 
 def into_bounds(bounds: Inequalities, moved: Reconciled, V: np.ndarray) -> Reconciled:
@@ -27,7 +27,7 @@ def into_bounds(bounds: Inequalities, moved: Reconciled, V: np.ndarray) -> Recon
     check_bounds(bounds, moved.law, moved.x)
     draws = moved.draws
     if draws is None and moved.covariance is not None:
-        draws = gaussian_draws(None, moved.mean, moved.covariance, moved.x)
+        draws = gaussian_draws(None, Unprojected(moved.mean, moved.covariance, None), moved.x)
     limits = bounds.limits(moved.x)
     mean, inside = moved.mean.copy(), None if draws is None else draws.copy()
     T = mean.shape[1]

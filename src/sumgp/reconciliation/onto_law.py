@@ -22,7 +22,7 @@ from sumgp.laws import Law, UnitFreeLaw, make_unit_free, project
 from sumgp.reconciliation.given import Forecasts, bound_law, error_covariances, read_forecasts
 from sumgp.reconciliation.into_bounds import gaussian_draws, into_bounds
 from sumgp.reconciliation.result import Reconciled
-from sumgp.strategies import projected_draws
+from sumgp.strategies import Unprojected, projected_draws
 
 UNMET = 1e-6  # scaled residual above which a point counts as off the law
 
@@ -44,8 +44,9 @@ def reconcile(
     them; bounds such as "all >= 0" beside it or alone. ``constants``: as in ConstrainedGP, numbers only.
 
     The uncertainty decides who moves: ``covariance`` of the forecast errors, (T, T) or (n, T, T); or past ``errors``
-    (m, T), forecast minus outcome, whose covariance is estimated with shrunk correlations. Draws bring their own. Without
-    any, all outputs move alike in their own units, and no intervals are given.
+    (m, T), forecast minus outcome, whose covariance is estimated with shrunk correlations. With both, past errors decide,
+    and the covariance is that of the forecasts, e.g. of several steps ahead. Draws bring their own. Without any, all
+    outputs move alike in their own units, and no intervals are given.
 
     >>> import sumgp
     >>> moved = sumgp.reconcile([[3.0, 5.0, 10.0]], "a + b = total", outputs=["a", "b", "total"])
@@ -54,9 +55,8 @@ def reconcile(
     """
     given = read_forecasts(forecasts, outputs, law)
     found = bound_law(law, constants, given)
-    V = error_covariances(given, covariance, errors)
-    known = given.draws is not None or covariance is not None or errors is not None
-    moved = Reconciled(given.outputs, None, given.x, given.mean, V if known else None, given.draws, given.index)
+    V, spread = error_covariances(given, covariance, errors)
+    moved = Reconciled(given.outputs, None, given.x, given.mean, spread, given.draws, given.index)
     if found.law is not None:
         moved = _onto(found.law, given, moved, V)
     return moved if found.bounds is None else into_bounds(found.bounds, moved, V)
@@ -76,10 +76,11 @@ def _onto(law: Law, given: Forecasts, before: Reconciled, V: np.ndarray) -> Reco
         return replace(found, covariance=None, draws=scale * draws[:, :, :T])
     if before.covariance is None:
         return found
+    spread = _metric(free, before.covariance)
     if free.is_linear:
-        tangent = (moved.projectors @ metric @ moved.projectors.transpose(0, 2, 1))[:, :T, :T]
+        tangent = (moved.projectors @ spread @ moved.projectors.transpose(0, 2, 1))[:, :T, :T]
         return replace(found, covariance=tangent * scale[:, None] * scale[None, :])
-    draws = gaussian_draws(free, start, metric, given.x)
+    draws = gaussian_draws(free, Unprojected(start, spread, metric), given.x)
     return replace(found, covariance=None, draws=scale * draws[:, :, :T])
 
 

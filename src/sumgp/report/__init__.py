@@ -5,4 +5,4 @@ from sumgp.report.fit_study import FitStudy, as_numbers, caught, study
 from sumgp.report.picture import Picture, templates, version
 from sumgp.report.style import as_svg
 from sumgp.report.theme import DARK, LIGHT, Theme
-from sumgp.report.wording import advice
+from sumgp.report.wording import advice, verdict

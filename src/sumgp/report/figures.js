@@ -77,7 +77,6 @@
     place.hidden = false;
     const show = () => drawn.map((box, number) => {
       const made = themed(figure, figure.panels[number]);
-      made.layout.showlegend = number === 0 && made.data.some((trace) => trace.showlegend !== false && trace.type !== "heatmap");
       return Plotly.react(box, made.data, made.layout, options);
     });
     Promise.all(show()).then(() => {

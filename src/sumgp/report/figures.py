@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from sumgp.data import Dates
 from sumgp.prediction import input_label
 from sumgp.report.calibration import counts, left_out_panel
 from sumgp.report.drawing import NARROW, WIDTH, Band, Curve, Mark, Panel, Points, figure
@@ -32,15 +34,16 @@ CALIBRATION = (
 
 def fit_pictures(found: FitStudy) -> list[Picture]:
     """The outputs, the law where there is one, and calibration by leave-out where that is known."""
-    over = input_label(found.posterior)
+    over = _over(found)
     if is_map(found.posterior):
-        maps = map_panels(found, LIGHT)
-        light = figure(maps, over, LIGHT, MAP_HEIGHT, MAP_COLUMNS)
-        pictures = [Picture("maps", "fit", MAPS, light, in_dark(light), interactive=interactive("maps", maps, over))]
+        maps, across = map_panels(found, LIGHT), input_label(found.posterior)
+        light = figure(maps, across, LIGHT, MAP_HEIGHT, MAP_COLUMNS)
+        pictures = [Picture("maps", "fit", MAPS, light, in_dark(light), interactive=interactive("maps", maps, across))]
     else:
-        pictures = [_picture("outputs", _outputs_caption(found), output_panels(found, LIGHT), over, OUTPUT_HEIGHT)]
+        panels = dated(output_panels(found, LIGHT), found)
+        pictures = [_picture("outputs", _outputs_caption(found), panels, over, OUTPUT_HEIGHT)]
     if found.violation is not None:
-        pictures.append(_picture("law", LAW, [law_panel(found, LIGHT)], over, LAW_HEIGHT))
+        pictures.append(_picture("law", LAW, dated([law_panel(found, LIGHT)], found), over, LAW_HEIGHT))
     if counts(found.left_out):
         panels = [left_out_panel(found.left_out, LIGHT)]
         light = figure(panels, NOMINAL, LIGHT, CALIBRATION_HEIGHT, width=NARROW)
@@ -62,7 +65,7 @@ def _columns(panels: Sequence[Panel]) -> int:
 def _outputs_caption(found: FitStudy) -> str:
     """What the figure of the outputs shows, and what it leaves out."""
     data = found.posterior.data
-    over, lines = input_label(found.posterior), data.n_inputs == 1
+    over, lines = _over(found), data.n_inputs == 1
     parts = [f"Each output over {over}."]
     parts.append("The band holds 95 %." if lines else f"There are several inputs; the points are drawn over {over} alone.")
     if not data.measured.all():
@@ -83,9 +86,30 @@ def in_dark(light: bytes) -> bytes:
 
 def draw_outputs(found: FitStudy, theme: Theme, width: float = WIDTH) -> bytes:
     """One panel per output, in two columns where there are many and room for them, as SVG."""
-    panels = output_panels(found, theme)
+    panels = dated(output_panels(found, theme), found)
     columns = _columns(panels) if width >= WIDTH else 1
-    return figure(panels, input_label(found.posterior), theme, OUTPUT_HEIGHT, columns, width)
+    return figure(panels, _over(found), theme, OUTPUT_HEIGHT, columns, width)
+
+
+def dated(panels: Sequence[Panel], found: FitStudy) -> list[Panel]:
+    """The panels over dates where the first input was dates, in the time zone of the data."""
+    dates = _dates(found)
+    if dates is None:
+        return list(panels)
+    return [
+        replace(p, marks=tuple(replace(m, x=dates.times(m.x).tz_localize(None).to_numpy()) for m in p.marks)) for p in panels
+    ]
+
+
+def _dates(found: FitStudy) -> Dates | None:
+    return found.posterior.calendar.get(found.posterior.data.input_names[0])
+
+
+def _over(found: FitStudy) -> str:
+    """Name of the first input; dates need no unit."""
+    dates = _dates(found)
+    name = found.posterior.data.input_names[0]
+    return input_label(found.posterior) if dates is None else name if dates.zone is None else f"{name} ({dates.zone})"
 
 
 def output_panels(found: FitStudy, theme: Theme) -> list[Panel]:

@@ -127,7 +127,9 @@ def data_facts(found: FitStudy) -> list[tuple[str, str]]:
     """Pairs of words on data and fit."""
     data, report = found.model.data_, found.model.fit_report_
     sizes = lengthscales(found.model)
-    lengths = ", ".join(f"{number(s)} along {n}" for s, n in zip(sizes, data.input_names, strict=True) if np.isfinite(s))
+    units = {name: f" {dates.unit}" for name, dates in found.posterior.calendar.items()}
+    known = [(s, n) for s, n in zip(sizes, data.input_names, strict=True) if np.isfinite(s)]
+    lengths = ", ".join(f"{number(s)}{units.get(n, '')} along {n}" for s, n in known)
     return [
         ("data", f"{len(data.x)} rows, inputs {', '.join(data.input_names)}, outputs {', '.join(data.output_names)}"),
         ("prediction points", str(len(found.posterior.x))),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sumgp.report.drawing import Band, Curve, Map, Mark, Panel, Points, heights, thinned
-from sumgp.report.theme import DARK, LIGHT, Theme
+from sumgp.report.theme import DARK, LIGHT
 
 DIGITS = 7  # of numbers in the page: hover shows no more
 SYMBOLS = {"dot": "circle", "cross": "x-thin-open", "tick": "line-ns-open"}
@@ -36,12 +36,20 @@ class Interactive:
 def interactive(name: str, panels: Sequence[Panel], x_label: str) -> Interactive:
     """The panels in colours of the light theme; the script replaces them by those of the dark one."""
     if any(isinstance(mark, Map) for panel in panels for mark in panel.marks):
-        return Interactive(name, tuple(_panel(panel, x_label, LIGHT, {}) for panel in panels), linked=False)
-    x = np.concatenate([np.zeros(0), *(mark.x for panel in panels for mark in panel.marks)])
+        return Interactive(name, tuple(_panel(panel, x_label, {}, set()) for panel in panels), linked=False)
+    seen: set[str] = set()  # labels that the legend of an earlier panel has
+    limits = _limits([mark.x for panel in panels for mark in panel.marks])
+    return Interactive(name, tuple(_panel(panel, x_label, limits, seen) for panel in panels))
+
+
+def _limits(given: Sequence[np.ndarray]) -> dict[str, Any]:
+    """The common range of x with a margin; dates have one that the script chooses."""
+    if any(x.dtype.kind == "M" for x in given):
+        return {"type": "date"}
+    x = np.concatenate([np.zeros(0), *given])
     x = x[np.isfinite(x)]
     edge = MARGIN * float(np.ptp(x)) if len(x) else 0.0
-    limits = {"range": [float(x.min()) - edge, float(x.max()) + edge]} if edge else {}
-    return Interactive(name, tuple(_panel(panel, x_label, LIGHT, limits) for panel in panels))
+    return {"range": [float(x.min()) - edge, float(x.max()) + edge]} if edge else {}
 
 
 def _dark_colours() -> dict[str, str]:
@@ -49,8 +57,8 @@ def _dark_colours() -> dict[str, str]:
     return dict(zip(old, new, strict=True))
 
 
-def _panel(panel: Panel, x_label: str, theme: Theme, limits: dict[str, Any]) -> dict[str, Any]:
-    values = heights(panel)
+def _panel(panel: Panel, x_label: str, limits: dict[str, Any], seen: set[str]) -> dict[str, Any]:
+    values, theme = heights(panel), LIGHT
     # Ticks for what was not measured stand at the lowest value.
     floor = float(values.min()) if len(values) else 0.0
     size = {"size": FONT_SIZE}
@@ -71,12 +79,12 @@ def _panel(panel: Panel, x_label: str, theme: Theme, limits: dict[str, Any]) -> 
         layout["title"] = {"text": _text(panel.title), "font": {"size": 14}, "x": 0.02, "y": 0.97}
         layout["margin"]["t"] = 40
     traces = [trace for mark in panel.marks for trace in _traces(mark, floor)]
-    seen: set[str] = set()
     for trace in traces:
-        # One entry in the legend for all that are shown and hidden together.
+        # One entry in the legends of all panels for all that are shown and hidden together.
         if trace.get("showlegend", False):
             trace["showlegend"] = trace["legendgroup"] not in seen
             seen.add(trace["legendgroup"])
+    layout["showlegend"] = any(trace.get("showlegend", False) for trace in traces)
     return {"data": traces, "layout": layout}
 
 
@@ -119,6 +127,8 @@ def _text(label: str) -> str:
     return label.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _list(values: np.ndarray) -> list[float | None]:
-    """Numbers with seven digits; None where there is none, which breaks a line."""
+def _list(values: np.ndarray) -> list[Any]:
+    """Numbers with seven digits, None where there is none, which breaks a line; dates as ISO text."""
+    if values.dtype.kind == "M":
+        return np.datetime_as_string(values, unit="ms").tolist()
     return [float(f"{v:.{DIGITS}g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float).tolist()]

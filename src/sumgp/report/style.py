@@ -36,6 +36,7 @@ def drawing_with(theme: Theme) -> Iterator[None]:
         "legend.frameon": False,
         "legend.fontsize": 8.5,
         "font.size": 9.0,
+        "date.converter": "concise",
         "lines.linewidth": 1.5,
         "svg.hashsalt": "sumgp",  # without it the ids in the file differ from run to run
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sumgp.errors import Status
+from sumgp.laws import Law
 from sumgp.report.calibration import CLEAR, FEW, counts, sentence
 from sumgp.report.fit_study import FitStudy
 from sumgp.report.scores import lengthscales, noise_sds
@@ -45,10 +46,10 @@ def verdict(found: FitStudy) -> Verdict:
     if found.plain_left_out is not None:
         ratio = _ratio(found.left_out.rmse, found.plain_left_out.rmse)
     if ratio > 1.0 + CLEARLY:
-        text = f"The law makes the predictions worse: rows that were left out are missed by {ratio - 1.0:.0%} more"
+        text = f"The law makes the predictions worse: rows that were left out are missed by {percent(ratio - 1.0)} more"
         return Verdict("worse", f"{text} than without it.{rest}")
     if ratio < 1.0 - CLEARLY:
-        text = f"The law helps: rows that were left out are missed by {1.0 - ratio:.0%} less than without it."
+        text = f"The law helps: rows that were left out are missed by {percent(1.0 - ratio)} less than without it."
         return Verdict("look" if asking else "better", text + rest)
     text = "The predictions keep the law"
     text += ", and are about as accurate as without it." if np.isfinite(ratio) else "; there is no score without the law."
@@ -68,6 +69,11 @@ def advice(found: FitStudy) -> list[Advice]:
     ]
     every += _beyond(found)
     return sorted(every, key=lambda entry: entry.good)
+
+
+def percent(share: float) -> str:
+    """``12 %`` for 0.12."""
+    return f"{100 * share:.0f} %"
 
 
 def _warned(found: FitStudy) -> Iterator[Advice]:
@@ -97,25 +103,36 @@ def _status(found: FitStudy) -> Iterator[Advice]:
 def _law(found: FitStudy) -> Iterator[Advice]:
     if found.violation is None:
         return
-    worst = int(np.argmax(np.nan_to_num(found.violation.own)))
-    labels = found.model.law_.labels  # type: ignore[union-attr]
-    yield Advice(
-        True, f"The predictions keep the law: on average they miss {labels[worst]!r} by {found.violation.own[worst]:.1e}."
-    )
+    yield Advice(True, _kept(found.violation.own, found.model.law_))  # type: ignore[arg-type]
     if found.plain_left_out is None:
         return
     ratio = _ratio(found.left_out.rmse, found.plain_left_out.rmse)
     if ratio > 1.0 + CLEARLY:
         yield Advice(
             False,
-            f"Rows that were left out are predicted {ratio - 1.0:.0%} worse with the law than without it.",
-            "Check the law, its constants and their units; let it hold only up to an error (noise= of a constraint object); "
-            "or use the strategy Projected, which only moves each prediction onto the law.",
+            f"Rows that were left out are predicted {percent(ratio - 1.0)} worse with the law than without it.",
+            "Check the law, its constants and their units; let it hold only up to an error (+- unknown at its end); or use "
+            "the strategy Projected, which only moves each prediction onto the law.",
         )
     elif ratio < 1.0 - CLEARLY:
-        yield Advice(True, f"Rows that were left out are predicted {1.0 - ratio:.0%} better with the law than without it.")
+        yield Advice(
+            True, f"Rows that were left out are predicted {percent(1.0 - ratio)} better with the law than without it."
+        )
     elif np.isfinite(ratio):
         yield Advice(True, "Rows that were left out are predicted about as well with the law as without it.")
+
+
+def _kept(missed: np.ndarray, law: Law) -> str:
+    """How well the predictions keep the law: ``missed`` (R,) is the mean residual of each row."""
+    soft, missed = law.noise > 0, np.nan_to_num(missed)
+    if not soft.any():
+        worst = int(np.argmax(missed))
+        return f"The predictions keep the law: on average they miss {law.labels[worst]!r} by {missed[worst]:.1e}."
+    worst = int(np.argmax(np.where(soft, missed / np.where(soft, law.noise, 1.0), -1.0)))
+    return (
+        f"{law.labels[worst]!r} holds up to an error with a standard deviation of {law.noise[worst]:.3g}; on average the "
+        f"predictions miss it by {missed[worst]:.2g}."
+    )
 
 
 def _ratio(own: np.ndarray, other: np.ndarray) -> float:
@@ -146,8 +163,8 @@ def _prior(found: FitStudy) -> Iterator[Advice]:
     if low and len(data.x) >= NARROW_ROWS:
         yield Advice(
             False,
-            f"Too few left-out measurements of {', '.join(low)} lie inside their 95 % intervals ({np.nanmin(inside):.0%}): "
-            "the prior does not fit these data.",
+            f"Too few left-out measurements of {', '.join(low)} lie inside their 95 % intervals "
+            f"({percent(np.nanmin(inside))}): the prior does not fit these data.",
             "Look for outliers; try another kernel (--kernel matern52 for rougher curves); check that the law's constants "
             "are right.",
         )
@@ -197,6 +214,6 @@ def _beyond(found: FitStudy) -> Iterator[Advice]:
     if outside.any():
         yield Advice(
             True,
-            f"{outside.mean():.0%} of the prediction points lie beyond the data: there the answer returns to the mean in "
-            "a lengthscale or two, and the law still holds.",
+            f"{percent(outside.mean())} of the prediction points lie beyond the data: there the answer returns to the mean "
+            "in a lengthscale or two, and the law still holds.",
         )

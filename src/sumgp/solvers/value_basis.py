@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.priors import KernelDerivatives
 
-NEGLIGIBLE = 1e-8  # eigenvalues of the kernel matrix below this share of the largest are left out
+# Eigenvalues of the kernel matrix below this share of the largest are left out: what round-off leaves of them is noise. At
+# 1e-8 sharp turns of a law lacked directions, and intervals of constants were up to half as long as they should be.
+NEGLIGIBLE = 1e-13
 MEAN_VARIANCE = 10.0  # prior variance of the constant, in units of the function's own
 
 Order = tuple[int, ...]
@@ -18,15 +20,17 @@ Order = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ValueBasis:
-    """f(x) = phi(x) w with w ~ N(0, I): phi(x) = [v k(x, z) M, c], where M M^T is the inverse of v k(z, z).
+    """f(x) = phi(x) w with w ~ N(0, I): phi(x) = a [v k(x, z) M, c], where M M^T is the inverse of v k(z, z).
 
     ``variance`` v of the function, ``points`` z (m, D), ``transform`` M (m, r). The last weight is the constant's.
+    ``release`` a: how much larger sds are within the span of the points than the kernel has them; beyond it nothing changes.
     """
 
     kernel: Kernel
     variance: float
     points: np.ndarray
     transform: np.ndarray
+    release: float = 1.0
 
     @classmethod
     def over(cls, kernel: Kernel, variance: float, points: np.ndarray) -> ValueBasis:
@@ -46,10 +50,18 @@ class ValueBasis:
         kernels, none = KernelDerivatives(self.kernel, x, self.points), (0,) * x.shape[1]
         result = []
         for order in orders:
-            constant = np.sqrt(MEAN_VARIANCE * self.variance) if not any(order) else 0.0
-            spanned = self.variance * kernels.value(order, none) @ self.transform
+            constant = self.release * np.sqrt(MEAN_VARIANCE * self.variance) if not any(order) else 0.0
+            spanned = self.release * self.variance * kernels.value(order, none) @ self.transform
             result.append(np.column_stack([spanned, np.full(len(x), constant)]))
         return result
+
+    def widened(self, factor: float) -> ValueBasis:
+        """The same functions with standard deviations ``factor`` times as large."""
+        return replace(self, variance=factor**2 * self.variance, transform=self.transform / factor)
+
+    def released(self, factor: float) -> ValueBasis:
+        """The same with standard deviations within the span ``factor`` times as large."""
+        return replace(self, release=factor * self.release)
 
     def prior_variances(self, x: np.ndarray, orders: Sequence[Order]) -> np.ndarray:
         """(n, len(orders)) variances of the function and its derivatives, the constant aside."""
@@ -62,7 +74,7 @@ class ValueBasis:
         result = np.empty((len(x), len(orders), len(orders)))
         for i, first in enumerate(orders):
             for j, second in enumerate(orders):
-                spanned = np.einsum("nr,nr->n", features[i][:, :-1], features[j][:, :-1])
+                spanned = np.einsum("nr,nr->n", features[i][:, :-1], features[j][:, :-1]) / self.release**2
                 result[:, i, j] = self.variance * kernels.value(first, second) - spanned
         values, vectors = np.linalg.eigh(0.5 * (result + result.transpose(0, 2, 1)))
         return (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
@@ -73,9 +85,8 @@ class ValueBasis:
         result = np.empty((n, q, n, q))
         for i, first in enumerate(orders):
             for j, second in enumerate(orders):
-                result[:, i, :, j] = (
-                    self.variance * kernels.value(first, second) - features[i][:, :-1] @ features[j][:, :-1].T
-                )
+                spanned = features[i][:, :-1] @ features[j][:, :-1].T / self.release**2
+                result[:, i, :, j] = self.variance * kernels.value(first, second) - spanned
         return result.reshape(n * q, n * q)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -87,8 +87,9 @@ LOW_EFFECTIVE = 5.0  # effective draws below which the report says that few coun
 # narrower than ours, intervals of 50, 80 and 95 % then hold 50.7, 80.8 and 95.4 % of them, not 48.1, 78.0 and 94.1.
 WIDENING = 1.07
 # In so many dimensions no draw is near the maximum and weights are flattened until a dozen count: more tell nothing new.
-MANY_FREE, DRAWS_OF_MANY = 40, 8
+MANY_FREE, DRAWS_OF_MANY = 40, 6
 RULED_OUT = 20.0  # log evidence of the data by which a candidate is behind the best, for no law to make up for
+HOPELESS = 60.0  # log density by which a maximum is behind the best, for no volume around it to make up for
 OUT_OF_REACH = 7.0  # candidates whose approximate log evidence is further behind are not averaged over
 
 Build = Callable[[MultitaskPrior, np.ndarray], Component]
@@ -109,7 +110,7 @@ class Candidates:
     objectives: tuple[Objective, ...]
     maxima: tuple[MapEstimate, ...]
     reorderings: tuple[Reordered, ...] = ()
-    known_curvatures: tuple[np.ndarray, ...] = ()  # () = found when they are needed
+    _hessians: dict[int, np.ndarray] = field(default_factory=dict, repr=False)  # by objective
 
     @property
     def best(self) -> int:
@@ -127,14 +128,19 @@ class Candidates:
         """Log of the Gaussian integral around each maximum, which makes candidates of different size comparable."""
         if len(self.priors) == 1:
             return (0.0,)
-        spectra = [np.linalg.eigvalsh(H) for H in self.curvatures]
-        return tuple(0.5 * float(np.sum(np.log(2.0 * np.pi / np.maximum(v, CURVATURE_FLOOR)))) for v in spectra)
+        least = min(m.value for m in self.maxima)
+        return tuple(self._log_volume(k) if m.value < least + HOPELESS else 0.0 for k, m in enumerate(self.maxima))
 
-    @cached_property
-    def curvatures(self) -> tuple[np.ndarray, ...]:
-        """Hessians of the objectives at the maxima."""
-        pairs = zip(self.objectives, self.searched, strict=True)
-        return self.known_curvatures or tuple(curvature(o, m.theta) for o, m in pairs)
+    def _log_volume(self, candidate: int) -> float:
+        spectrum = np.maximum(np.linalg.eigvalsh(self.curvature(candidate)), CURVATURE_FLOOR)
+        return 0.5 * float(np.sum(np.log(2.0 * np.pi / spectrum)))
+
+    def curvature(self, candidate: int) -> np.ndarray:
+        """Hessian of the candidate's objective at its maximum."""
+        objective = self.objectives[candidate]
+        if id(objective) not in self._hessians:
+            self._hessians[id(objective)] = curvature(objective, self.searched[candidate].theta)
+        return self._hessians[id(objective)]
 
     @property
     def searched(self) -> tuple[MapEstimate, ...]:
@@ -150,11 +156,14 @@ class Candidates:
         return self.reorderings[candidate].back(theta) if self.reorderings else theta
 
     def only(self, keep: list[int]) -> Candidates:
-        """The candidates at these positions, with their curvatures: these were needed to choose between them."""
-        if len(keep) == len(self.priors):
-            return self
-        parts = (self.priors, self.objectives, self.maxima, self.reorderings, self.curvatures)
-        return Candidates(*(tuple(part[k] for k in keep) for part in parts))  # type: ignore[arg-type]
+        """The candidates at these positions."""
+        return Candidates(
+            tuple(self.priors[k] for k in keep),
+            tuple(self.objectives[k] for k in keep),
+            tuple(self.maxima[k] for k in keep),
+            tuple(self.reorderings[k] for k in keep) if self.reorderings else (),
+            self._hessians,
+        )
 
 
 def fit_candidates(
@@ -295,7 +304,8 @@ def _integrated(problem: FitProblem, fitted: Candidates, score: Score | None, dr
     approximate = approximate_evidence(fitted, score)
     near = fitted.only([k for k, value in enumerate(approximate) if value > max(approximate) - OUT_OF_REACH])
     weigh = None if score is None else lambda k, theta: score(near.priors[k], near.back(k, theta))
-    result = integrate(near.objectives, near.searched, weigh, draws, problem.random_state, near.curvatures)
+    hessians = [near.curvature(k) for k in range(len(near.priors))]
+    result = integrate(near.objectives, near.searched, weigh, draws, problem.random_state, hessians)
     return near, replace(result, draws=tuple(replace(d, theta=near.back(d.candidate, d.theta)) for d in result.draws))
 
 

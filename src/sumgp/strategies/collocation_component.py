@@ -64,8 +64,7 @@ class CollocationComponent(PosteriorComponent):
 
     def widened(self, factor: float) -> CollocationComponent:
         """The same means with all standard deviations ``factor`` times as large."""
-        bases = tuple(replace(basis, variance=factor**2 * basis.variance) for basis in self.bases)
-        bases = tuple(replace(basis, transform=basis.transform / factor) for basis in bases)
+        bases = tuple(basis.widened(factor) for basis in self.bases)
         parts = [np.full(basis.size, 1.0 / factor) for basis in self.bases]
         scale = np.concatenate([*parts, np.ones(len(self.weights) - sum(map(len, parts)))])
         return replace(self, bases=bases, weights=scale * self.weights, root=factor * scale[:, None] * self.root)

@@ -15,7 +15,7 @@ from sumgp.laws import LawSetup, set_up_law
 from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
 from sumgp.priors import MultitaskPrior, local_lengthscales
 from sumgp.solvers import WeightPosterior
-from sumgp.strategies.averaging import Build, Candidates, Mixed, approximate_evidence, fit_candidates, joined, mix
+from sumgp.strategies.averaging import MANY_FREE, Build, Candidates, Mixed, approximate_evidence, fit_candidates, joined, mix
 from sumgp.strategies.eliminated import disagreement, fit_eliminated
 from sumgp.strategies.left_out import TaperWeights, not_against_rows, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
@@ -268,7 +268,9 @@ class Linearized(Strategy):
         tapers = self._tapers(fitted, score)
         # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours.
         # Under a prior that obeys a differential law the data alone say enough about them.
-        weigh = None if tapers.heaviest == 0.0 or problem.split is not None else score
+        # With many of them the law's evidence differs by so much that weights would rest on one draw.
+        many_free = max(p.n_parameters for p in fitted.priors) > MANY_FREE
+        weigh = None if tapers.heaviest == 0.0 or problem.split is not None or many_free else score
         # How much weight each branch has depends on many hyperparameters.
         many = bool(engine.branches) and problem.uncertainty == "integrated"
         draws = self.draws * (DRAWS_FOR_BRANCHES if many else 1)
@@ -301,13 +303,14 @@ class Linearized(Strategy):
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
         known = score.found(prior, theta, keep=True)
         build = partial(engine.component, prior, theta, tolerance=ENOUGH, known=known)
-        return taper_weights(engine.problem, prior, theta, build)
+        return taper_weights(engine.problem, prior, theta, build, plain_component(engine.problem, prior, theta))
 
     def _with_rougher(self, smooth: Mixed, tapers: TaperWeights, score: LawScores) -> Mixed:
         """The average with rougher curves added to it, as far as left-out rows ask for them."""
         problem, setup = score.engine.problem, score.engine.setup
         averaged = "candidate_weights" in smooth.report
-        if not (problem.rougher and tapers.scores and averaged):
+        many_free = max(len(c.theta) for c in smooth.components) > MANY_FREE  # outputs of their own are rough where need be
+        if not (problem.rougher and tapers.scores and averaged) or many_free:
             return smooth
         rougher = replace(problem, candidates=problem.rougher)
         priors = rougher.priors("identity", unknown=setup.unknown, soft=setup.law.soft_variances)

@@ -1,9 +1,12 @@
 """One output alone: a grid of kernels, amplitudes and noise weighed by their evidence, and the posterior averaged over it.
 
-
 y ~ N(0, s^2 (K + m 1 1^T + r^2 I)). One eigendecomposition of K + m 1 1^T gives the evidence for all noise ratios r and,
 with a scale-free prior, for all amplitudes s: -n/2 log q - 1/2 log|K + m 1 1^T + r^2 I| with q = y^T (...)^-1 y / n. Outputs
 measured in the same rows share it. So a grid over families, lengthscales and ratios costs less than one search.
+
+Few rows leave open whether an output is rough or noisy. So kernel and noise ratio of each output are drawn around common
+ones c: p(c) prod_t sum_j B(c, j) L_t(j) with the likelihoods L_t of grid points j and B the probability of j around c. A law
+that rows miss tells of the common noise too: the imbalance of a row is nothing but noise, g ~ N(0, sum_t J_t^2 sd_t^2).
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.numerics import cholesky, cholesky_inverse, solve_cholesky, solve_lower
@@ -27,7 +30,12 @@ SMALLEST_SQUARE = 1e-12  # unit-free: a column of equal values has no amplitude 
 KEPT, KEPT_OF_MANY = 12, 4  # kernels of an output that predictions are averaged over; each keeps a factor of all rows
 KEPT_SHARE = 0.003  # of the heaviest one's weight, below which a point is not kept
 FINE_ROWS = 120  # rows up to which every place of a grid is looked at
-NOISE_BLUR = 0.15  # of log noise sds that outputs of one group share
+SAME = 0.15  # of log noise sds that outputs of one group share
+ALIKE_LENGTH = 0.7  # of log lengthscales: a factor of two
+ALIKE_RATIO = 0.7  # of log noise ratios
+UNLIKE = 0.1  # share of outputs that have nothing in common with the others
+NEGLIGIBLE = 1e-6  # weight of a grid point that says nothing
+FAINT = 1e-12  # density that other outputs cannot rule out
 
 
 class GridPoint(NamedTuple):
@@ -49,6 +57,66 @@ class Family:
     of: tuple[bool, ...] | None = None
 
 
+@dataclass(frozen=True)
+class LawNoise:
+    """Imbalances g (M,) of measured rows under a law, unit-free, and the squares (M, T) of their slopes by the outputs."""
+
+    g: np.ndarray
+    squares: np.ndarray
+
+    def log_density(self, variances: np.ndarray) -> np.ndarray:
+        """(C,) for noise variances (T, C)."""
+        total = np.maximum(self.squares @ variances, np.finfo(float).tiny)
+        return -0.5 * np.sum(self.g[:, None] ** 2 / total + np.log(total), axis=0)
+
+
+def around(points: np.ndarray, width: float, prior: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """(C, C) probabilities of grid points (C, p) around each of them, of one kind and within ``width``, or of any."""
+    distance = np.sum((points[:, None] - points) ** 2, axis=2)
+    near = np.exp(-0.5 * distance / width**2) * (kinds[:, None] == kinds) * prior
+    return (1.0 - UNLIKE) * near / near.sum(axis=1, keepdims=True) + UNLIKE * prior / prior.sum()
+
+
+def pool(
+    likelihoods: np.ndarray,
+    kernels: np.ndarray,
+    ratios: np.ndarray,
+    prior: np.ndarray,
+    law: np.ndarray | None = None,
+) -> np.ndarray:
+    """Log weights (T, K, R) of grid points from log likelihoods (T, K, R); B is ``kernels`` (K, K) times ``ratios`` (R, R).
+
+    ``prior`` (K, R) log of p(c); ``law`` (K, R) log density of imbalances at c.
+    """
+    L = np.exp(likelihoods - likelihoods.max(axis=(1, 2), keepdims=True))
+    Z = np.maximum(np.einsum("ck,tkr,dr->tcd", kernels, L, ratios, optimize=True), np.finfo(float).tiny)
+    common = prior + np.log(Z).sum(axis=0) + (0.0 if law is None else law)
+    P = np.exp(common - np.max(common))
+    expected = np.einsum("ck,tcd,dr->tkr", kernels, P / P.sum() / Z, ratios, optimize=True)
+    with np.errstate(divide="ignore"):
+        return np.log(L) + np.log(expected)
+
+
+def share_noise(weights: np.ndarray, log_sd: np.ndarray, groups: Sequence[Sequence[int]]) -> None:
+    """Multiply the weights of an output by what the others of its group say, in place.
+
+    ``weights`` are logarithms (T, K, R), ``log_sd`` those of the noise sds.
+    """
+    bins = np.arange(log_sd.min() - 1.0, log_sd.max() + 1.0, 0.5 * SAME)
+    for group in groups:
+        if len(group) < 2:
+            continue
+        said = {}
+        for t in group:
+            w = np.exp(weights[t] - weights[t].max()).ravel()
+            heavy = w > NEGLIGIBLE
+            z = (bins[:, None] - log_sd[t].ravel()[heavy]) / SAME
+            said[t] = np.log(np.exp(-0.5 * z**2) @ w[heavy] / w.sum() + FAINT)
+        for t in group:
+            others = sum(said[u] for u in group if u != t)
+            weights[t] += np.interp(log_sd[t], bins, others)
+
+
 class _Grid(NamedTuple):
     """Log weight and amplitude s^2 (T, ratios) of outputs under one kernel."""
 
@@ -57,11 +125,15 @@ class _Grid(NamedTuple):
 
 
 def own_grid(
-    x: np.ndarray, y: np.ndarray, families: Sequence[Family], groups: Sequence[Sequence[int]]
+    x: np.ndarray,
+    y: np.ndarray,
+    families: Sequence[Family],
+    groups: Sequence[Sequence[int]],
+    law: LawNoise | None = None,
 ) -> list[list[GridPoint]]:
     """The grid points that carry the weight of each output y (N, T, NaN = not measured), heaviest first.
 
-    Outputs of one of the ``groups`` have one noise sd.
+    Outputs of one of the ``groups`` have one noise sd; ``law``: how rows miss a law, which tells of their noise.
     """
     measured = ~np.isnan(y)
     patterns, pattern_of = np.unique(measured.T, axis=0, return_inverse=True)
@@ -75,13 +147,27 @@ def own_grid(
             meant = [i for i, t in enumerate(own) if family.of is None or family.of[t]]
             found = _along(family, x[pattern], values[:, meant]) if meant else {}
             for k, grid in found.items():
-                weights[own[meant], start + k] = grid.log_weight + family.log_prior[k]
+                weights[own[meant], start + k] = grid.log_weight
                 sizes[own[meant], start + k] = grid.size
             start += len(family.thetas)
-    weights -= 0.5 * ((np.log(RATIOS) - RATIO_CENTRE) / RATIO_SD) ** 2
-    _share_noise(weights, sizes, groups)
+    weights = _pooled(weights, sizes, families, law)
+    share_noise(weights, np.log(RATIOS) + 0.5 * np.log(sizes), groups)
     most = KEPT if len(x) <= FINE_ROWS else KEPT_OF_MANY
     return [_kept(weights[t], sizes[t], kernels, most) for t in range(y.shape[1])]
+
+
+def _pooled(weights: np.ndarray, sizes: np.ndarray, families: Sequence[Family], law: LawNoise | None) -> np.ndarray:
+    """Log likelihoods (T, kernels, ratios) times what the outputs have in common."""
+    dimension = max(family.thetas.shape[1] for family in families)
+    places = np.concatenate([np.pad(f.thetas, ((0, 0), (0, dimension - f.thetas.shape[1]))) for f in families])
+    kinds = np.repeat(np.arange(len(families)), [len(f.thetas) for f in families])
+    prior = np.concatenate([f.log_prior for f in families])
+    ratio_prior = -0.5 * ((np.log(RATIOS) - RATIO_CENTRE) / RATIO_SD) ** 2
+    kernels = around(places, ALIKE_LENGTH, np.exp(prior - prior.max()), kinds)
+    ratios = around(np.log(RATIOS)[:, None], ALIKE_RATIO, np.exp(ratio_prior), np.zeros(len(RATIOS)))
+    T, K, R = weights.shape
+    told = None if law is None else law.log_density((sizes * RATIOS**2).reshape(T, -1)).reshape(K, R)
+    return pool(weights, kernels, ratios, prior[:, None] + ratio_prior, told)
 
 
 def _along(family: Family, x: np.ndarray, y: np.ndarray) -> dict[int, _Grid]:
@@ -106,24 +192,6 @@ def _evidence(K: np.ndarray, y: np.ndarray) -> _Grid:
     squares = ((U.T @ y) ** 2).T @ (1.0 / size) / n
     squares = np.maximum(squares, SMALLEST_SQUARE)
     return _Grid(-0.5 * n * np.log(squares) - 0.5 * np.sum(np.log(size), axis=0), squares)
-
-
-def _share_noise(weights: np.ndarray, sizes: np.ndarray, groups: Sequence[Sequence[int]]) -> None:
-    """Multiply the weights of an output by what the others of its group say of their common noise sd, in place."""
-    noise = np.log(RATIOS) + 0.5 * np.log(sizes)
-    bins = np.arange(noise.min() - 1.0, noise.max() + 1.0, 0.5 * NOISE_BLUR)
-    for group in groups:
-        if len(group) < 2:
-            continue
-        said = {}
-        for t in group:
-            w = np.exp(weights[t] - weights[t].max()).ravel()
-            heavy = w > 1e-6
-            z = (bins[:, None] - noise[t].ravel()[heavy]) / NOISE_BLUR
-            said[t] = np.log(np.exp(-0.5 * z**2) @ w[heavy] / w.sum() + 1e-12)
-        for t in group:
-            others = sum(said[u] for u in group if u != t)
-            weights[t] += np.interp(noise[t], bins, others)
 
 
 def _kept(log_weight: np.ndarray, size: np.ndarray, kernels: list[tuple[Kernel, np.ndarray]], most: int) -> list[GridPoint]:
@@ -204,6 +272,13 @@ class OutputPosterior:
         mean = self.weights @ np.array(means)
         return mean, self.weights @ (np.array(variances) + (np.array(means) - mean) ** 2)
 
+    def without(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals and variances (n,), noise included, of the values fitted at x (n, D), each left out."""
+        residual, variance = self.left_out(None)
+        place = {tuple(row): k for k, row in enumerate(self.x.tolist())}
+        rows = [place[tuple(row)] for row in x.tolist()]
+        return residual[rows], variance[rows]
+
     def covariance(self, x: np.ndarray) -> np.ndarray:
         """(n, n) between points, of the average over kernels."""
         total = np.zeros((len(x), len(x)))
@@ -222,18 +297,23 @@ class OutputPosterior:
         """Residual and variance (n,) of each value given all values outside its block; None = each on its own.
 
         With Q = (K + m 1 1^T + r^2 I)^-1 and a = Q y a block left out has residual Q_bb^-1 a_b and covariance s^2 Q_bb^-1.
+        The weight of a kernel given all values but the block's is its weight over the density that it gives the block.
         """
-        residuals, variances = np.zeros(self.alphas.shape), np.zeros(self.alphas.shape)
+        residuals, variances, shares = (np.zeros(self.alphas.shape) for _ in range(3))
         for g, (factor, alpha, size) in enumerate(zip(self.factors, self.alphas, self.sizes, strict=True)):
             Q = cholesky_inverse(factor)
             if blocks is None:
                 residuals[g], variances[g] = alpha / np.diagonal(Q), size / np.diagonal(Q)
+                shares[g] = -0.5 * (residuals[g] ** 2 / variances[g] + np.log(variances[g]))
                 continue
             for block in blocks:
                 inverse = np.linalg.inv(Q[np.ix_(block, block)])
                 residuals[g, block], variances[g, block] = inverse @ alpha[block], size * np.diagonal(inverse)
-        mean = self.weights @ residuals
-        return mean, self.weights @ (variances + (residuals - mean) ** 2)
+                away = residuals[g, block] @ alpha[block] / size
+                shares[g, block] = -0.5 * (away + np.linalg.slogdet(size * inverse)[1])
+        weights = softmax(np.log(self.weights)[:, None] - shares, axis=0)
+        mean = np.sum(weights * residuals, axis=0)
+        return mean, np.sum(weights * (variances + (residuals - mean) ** 2), axis=0)
 
 
 def output_posterior(x: np.ndarray, y: np.ndarray, points: list[GridPoint]) -> OutputPosterior:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 
 from sumgp.hyperparameters import row_spacing
 from sumgp.laws import UnitFreeLaw, project
+from sumgp.numerics import LOG_2PI
 from sumgp.priors import hyper_priors, quasi_periodic, shown_period
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.joint_gaussian import JointGaussian
-from sumgp.strategies.output_posterior import Family, OutputPosterior, output_posterior, own_grid
-from sumgp.strategies.problem import FitProblem, PosteriorComponent
+from sumgp.strategies.output_posterior import Family, LawNoise, OutputPosterior, output_posterior, own_grid
+from sumgp.strategies.problem import FitProblem, PosteriorComponent, closed_imbalance
 from sumgp.strategies.weight_component import (
     LocalPosterior,
     Unprojected,
@@ -36,9 +37,15 @@ FEWEST_VALUES = 5  # of each output
 MOST_ROWS = 600  # with more, the eigendecompositions of a grid take longer than a search
 LEAST_SHRINKAGE = 0.02  # of correlations, so that closed data leave no direction without variance
 LEAST_EIGENVALUE = 1e-3  # of the correlation matrix
-LOG_2PI = float(np.log(2.0 * np.pi))
 
 Way = Sequence[np.ndarray] | None  # blocks of rows that are left out in turn; None = each row on its own
+
+
+class Cells(NamedTuple):
+    """Unit-free cells ``y`` (n, T) of rows, and which of them the fit has ``used``."""
+
+    y: np.ndarray
+    used: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,23 @@ class OwnComponent(PosteriorComponent):
             return Unprojected(mean, covariance)
         T = self.n_columns
         return Unprojected(mean, covariance, moving_metric(covariance, covariance, False, slice(T, T)), sd**2)
+
+    def without_cells(self, x: np.ndarray, x_law: np.ndarray, cells: Cells, closed: bool) -> LocalPosterior:
+        """Points given all rows but their own: what each output says where the fit has used its cell, without that cell.
+
+        Of ``closed`` data the correlation is that of measurements, which meet the law as they are: to the covariance
+        given here the noise is still to be added.
+        """
+        mean, variance = (np.stack(part, axis=1) for part in zip(*(o.moments(x) for o in self.outputs), strict=True))
+        for t, output in enumerate(self.outputs):
+            rows = np.flatnonzero(cells.used[:, t])
+            residual, whole = output.without(x[rows])
+            mean[rows, t], variance[rows, t] = cells.y[rows, t] - residual, np.maximum(whole - output.noise, 0.0)
+        variance = self.widening**2 * variance
+        if self.law is not None and not closed:
+            return moved_onto_law(self.law, self.free(mean, np.sqrt(variance)), x_law)
+        sd = np.sqrt(variance + self.noise)
+        return LocalPosterior(mean, sd[:, :, None] * self.correlation * sd[:, None, :] - np.diag(self.noise))
 
     def joint(self, x: np.ndarray) -> JointGaussian:
         """All points before projection: mean + A_t (L z)_t, A_t the symmetric root over points, L L^T = R over outputs."""
@@ -178,13 +202,27 @@ def families(problem: FitProblem) -> list[Family]:
     return result
 
 
-def own_component(problem: FitProblem) -> OwnComponent | None:
-    """Independent outputs, None where that is not defined: known noise, many rows, an output with hardly any values."""
+def law_noise(problem: FitProblem, law: UnitFreeLaw | None) -> LawNoise | None:
+    """How rows of which all that a law needs was measured miss it; None where their noise obeys the law too."""
+    if law is None or closed_imbalance(problem) is not None:
+        return None
+    filled = np.where(np.isnan(problem.y), 0.0, problem.y)
+    g, J = law.residual(filled, problem.data.x), law.jacobian(filled, problem.data.x)
+    needed = np.einsum("nrt,nt->nr", J**2, np.isnan(problem.y)) == 0
+    usable = needed & np.isfinite(g) & np.isfinite(J).all(axis=2) & np.any(J != 0, axis=2)
+    return LawNoise(g[usable], J[usable] ** 2)
+
+
+def own_component(problem: FitProblem, law: UnitFreeLaw | None = None) -> OwnComponent | None:
+    """Independent outputs, None where that is not defined: known noise, many rows, an output with hardly any values.
+
+    ``law`` tells of their noise; points are moved onto it by the component that has it.
+    """
     y, measured = problem.y, ~np.isnan(problem.y)
     alike = problem.noise.known is None and problem.noise.row_factor is None
     if not alike or len(y) > MOST_ROWS or measured.sum(axis=0).min() < FEWEST_VALUES:
         return None
-    grids = own_grid(problem.x, y, families(problem), problem.noise.groups)
+    grids = own_grid(problem.x, y, families(problem), problem.noise.groups, law_noise(problem, law))
     outputs = tuple(
         output_posterior(problem.x[measured[:, t]], y[measured[:, t], t], points) for t, points in enumerate(grids)
     )

@@ -57,6 +57,7 @@ class FitProblem:
     rougher: tuple[Candidate, ...] = ()  # curves that a nonlinear law may need although the data alone do not
     split: SplitLaw | None = None  # rows of the law that the prior obeys; ``law`` is then the rest
     bounds: Inequalities | None = None  # obeyed by predictions; fits do not look at them
+    default_kernels: bool = False  # nothing was said of kernels
 
     @property
     def x(self) -> np.ndarray:
@@ -71,7 +72,7 @@ class FitProblem:
     @property
     def own_kernels(self) -> bool:
         """Whether outputs may have kernels of their own: nothing was said of kernel or rank."""
-        return bool(self.rougher) and self.rank is None
+        return self.default_kernels and self.rank is None
 
     @property
     def n_outputs(self) -> int:

@@ -47,7 +47,8 @@ def chosen_sets(names: list[str], folder: Path) -> tuple[list[PublicSet], list[s
     lost = [entry.name for entry in sets if not entry.is_there(folder)]
     if names and lost:
         raise SumGPError(worded("data-dir", f"the folder of {lost[0]!r}", f"none below {folder}", "put its files there"))
-    trees = [name for name in HIERARCHIES if (name in names or not names) and (folder / "hierarchies").is_dir()]
+    there = [name for name in HIERARCHIES if (folder / "hierarchies" / f"{name}.csv").is_file()]
+    trees = [name for name in there if name in names or not names]
     return [entry for entry in sets if entry.is_there(folder)], trees
 
 

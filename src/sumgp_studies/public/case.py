@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sumgp_studies.public.system import System
+
 
 @dataclass(frozen=True)
 class Part:
@@ -21,8 +23,10 @@ class Part:
 class Case:
     """Rows ``x`` (N, D + E), ``y`` (N, T, NaN = not measured) for fitting, a law that is true, and the parts.
 
-    ``extra`` names the E columns of x that only the law uses. ``latent``: parts hold noiseless values, else measurements.
-    ``sizes`` (T,): errors are divided by them; None = by one number, the pooled standard deviation of the rows.
+    ``laws`` hold between the outputs of a row: everybody is moved onto them. Our fit takes ``own_laws`` in their place where
+    there are any, with derivatives or up to an error, and ``bounds``. ``system`` is the differential equation for least
+    squares on its solution. ``extra`` names the E columns of x that only the law uses. ``latent``: parts hold noiseless
+    values, else measurements. ``sizes`` (T,): errors are divided by them; None = by the pooled standard deviation.
     """
 
     set_name: str
@@ -38,6 +42,9 @@ class Case:
     latent: bool = False
     sizes: np.ndarray | None = None
     groups: tuple[tuple[str, ...], ...] = ()
+    own_laws: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = ()
+    system: System | None = None
 
     @property
     def scale(self) -> np.ndarray:

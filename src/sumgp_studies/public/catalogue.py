@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sumgp_studies.public import compositions, real, simulators
+from sumgp_studies.public import compositions, equations, fields, real, simulators
 from sumgp_studies.public.case import Case
 
 
@@ -14,7 +14,7 @@ from sumgp_studies.public.case import Case
 class PublicSet:
     """``load`` takes the folder of all data; ``folders`` are those below it that it reads.
 
-    ``published``: numbers of others, quoted; they are never mixed with measured ones.
+    ``published``: numbers of others, quoted; they are never mixed with measured ones. ``cause``: why a competitor is better.
     """
 
     name: str
@@ -24,64 +24,116 @@ class PublicSet:
     load: Callable[[Path], Iterator[Case]]
     folders: tuple[str, ...]
     published: str = ""
+    cause: str = ""
 
     def is_there(self, folder: Path) -> bool:
         """True if its files are below the folder."""
         return all((folder / name).is_dir() for name in self.folders)
 
 
-def _real(name: str, title: str, source: str, licence: str) -> PublicSet:
-    return PublicSet(name, title, source, licence, lambda folder: real.SETS[name](folder / "real"), (f"real/{name}",))
+NOT_KNOWN = "the cause is not known."
+NOT_RANK = (
+    "the cause is not known. It is not the rank of GPyTorch's covariance between outputs: on the first data set, full rank "
+    "gives about the same errors in the gap."
+)
+REAL_CAUSES = dict.fromkeys(("epidemic", "foraminifera", "gb_power", "mars", "mocap_limbs", "soil_texture"), NOT_KNOWN)
+REAL_CAUSES |= dict.fromkeys(("electricity_mix", "national_accounts"), NOT_RANK)
 
+
+def _real(name: str, title: str, source: str, licence: str, bounds: tuple[str, ...] = ()) -> PublicSet:
+    """A development set; ``bounds`` are what its quantities obey by their nature."""
+
+    def load(folder: Path) -> Iterator[Case]:
+        return (replace(case, bounds=bounds) for case in real.SETS[name](folder / "real"))
+
+    return PublicSet(name, title, source, licence, load, (f"real/{name}",), cause=REAL_CAUSES.get(name, ""))
+
+
+def _meadow(folder: Path) -> Iterator[Case]:
+    """The budget closes only up to an error, which our fit estimates; others are moved onto the closed one."""
+    for case in real.SETS["meadow_energy"](folder / "real"):
+        yield replace(case, own_laws=tuple(f"{law} +- unknown" for law in case.laws))
+
+
+def _composition(name: str, title: str, source: str, load: Callable[[Path], Iterator[Case]]) -> PublicSet:
+    return PublicSet(name, title, source, "GPL >= 2", load, ("compositions",), cause=NOT_KNOWN)
+
+
+HARDNET = "Iftakher, Golder, Roy, Hasan 2025 (KKT-HardNet)"
+DAE_HARDNET = "Golder, Roy, Hasan 2025 (DAE-HardNet)"
+POSITIVE = ("all >= 0",)
+ONE_LENGTH = "all outputs share one lengthscale for each input. "
+POOLING_CAUSE = (
+    ONE_LENGTH + "Fitted alone, without noise, y2 has an error of .352, with scikit-learn .358; with the others .541."
+)
+DISTILLATION_CAUSE = ONE_LENGTH + (
+    "Fitted alone, without noise, y1, y3, y7, y9 have errors of .008 to .060, with the others .18 to .39. That is what "
+    "scikit-learn reaches with an RBF kernel (.011 to .057); its Matern 3/2 reaches .004 to .006."
+)
+VORTEX_CAUSE = (
+    "vortex is a linear field seen at eight places. A thin-plate spline keeps a linear trend, our prior returns to a "
+    "constant, as does that of scikit-learn. It is not the outlier among the eight: without it the spline has .09, we 1.16."
+)
+MAGNET_CAUSE = (
+    "mostly that the field is rough: given a Matern 5/2 kernel, our fit of the first data set has .074 in place of .081, "
+    "but under a law with derivatives only smooth kernels are tried."
+)
+BOUND = "least squares starts at the true constants and start values: it is a bound, not a rival."
+LINEAR_CAUSE = BOUND + " With a noise of 1 and of 10 % our search did not find the solution, which the fit says."
+CATALYSIS_CAUSE = BOUND + " Our largest errors are before the first measurement."
+DAE = ("dae",)
 
 SETS = (
-    _real("electricity_mix", "Shares of electricity sources, by country and year", "Our World in Data", "CC BY 4.0"),
-    _real("epidemic", "World totals of active, recovered, dead", "Johns Hopkins CSSE", "CC BY 4.0"),
-    _real("foraminifera", "Four fossil species over depth", "Aitchison 1986", "GPL"),
+    _real("electricity_mix", "Shares of electricity sources by year", "Our World in Data", "CC BY 4.0", POSITIVE),
+    _real("epidemic", "World totals of active, recovered, dead", "Johns Hopkins CSSE", "CC BY 4.0", POSITIVE),
+    _real("foraminifera", "Four fossil species over depth", "Aitchison 1986", "GPL", POSITIVE),
     _real("gb_power", "Power generation of Great Britain, one week", "Elexon / National Grid, GridWatch", "not stated"),
     _real("mars", "Position and velocity of Mars with noise", "JPL ephemeris DE421", "public domain"),
-    _real("meadow_energy", "Energy budget of a meadow, half-hours", "FLUXNET AT-Neu in bigleaf", "GPL >= 2"),
+    PublicSet(
+        "meadow_energy", "Energy budget of a meadow, half-hours", "FLUXNET AT-Neu in bigleaf", "GPL >= 2", _meadow,
+        ("real/meadow_energy",), cause=NOT_KNOWN,
+    ),
     _real("mocap_limbs", "Motion capture of limbs with noise", "CMU graphics lab", "free for all uses"),
     _real("national_accounts", "Shares of national accounts, by country and year", "Penn World Table 10.01", "CC BY 4.0"),
-    _real("soil_texture", "Soil texture over a region", "GEMAS in robCompositions", "GPL >= 2"),
-    _real("tourism", "Visitor nights by purpose and state", "Tourism Research Australia", "Apache-2.0"),
+    _real("soil_texture", "Soil texture over a region", "GEMAS in robCompositions", "GPL >= 2", POSITIVE),
+    _real("tourism", "Visitor nights by purpose and state", "Tourism Research Australia", "Apache-2.0", POSITIVE),
     PublicSet(
-        "distillation",
-        "Extractive distillation column",
-        "Iftakher, Golder, Roy, Hasan 2025 (KKT-HardNet)",
-        "MIT",
-        simulators.distillation,
-        ("distillation",),
+        "distillation", "Extractive distillation column", HARDNET, "MIT", simulators.distillation, ("distillation",),
         "KKT-HardNet with 1,600 noise-free rows: validation MSE near 0 (below 1e-4, read from a figure); not comparable "
         "with 60 rows.",
+        cause=DISTILLATION_CAUSE,
     ),
     PublicSet(
-        "pooling",
-        "Pooling problem with random feasible flows",
-        "Iftakher, Golder, Roy, Hasan 2025 (KKT-HardNet)",
-        "MIT",
-        simulators.pooling,
-        ("pooling",),
+        "pooling", "Pooling problem with random feasible flows", HARDNET, "MIT", simulators.pooling, ("pooling",),
         "KKT-HardNet with 1,600 rows: validation MSE 52.0 to 55.9 (verified); not comparable with 80 rows.",
+        cause=POOLING_CAUSE,
     ),
     PublicSet(
-        "lotka_volterra",
-        "Lotka-Volterra with its invariant",
-        "Golder, Roy, Hasan 2025 (DAE-HardNet)",
-        "MIT",
-        simulators.lotka_volterra,
-        ("dae",),
+        "fitzhugh_nagumo", "FitzHugh-Nagumo equations with unknown constants", "Yang, Wong, Kou 2021 (MAGI)", "MIT",
+        equations.fitzhugh_nagumo, ("fitzhugh_nagumo",),
+        "MAGI, mean over 100 data sets, the equation solved again from posterior means and compared at the data: V .103, "
+        "R .070 (from memory, not verified).",
+        cause=BOUND,
+    ),
+    PublicSet("lotka_volterra", "Lotka-Volterra equations", DAE_HARDNET, "MIT", equations.lotka_volterra, DAE, cause=BOUND),
+    PublicSet("ode_system", "Two linear equations", DAE_HARDNET, "MIT", equations.ode_system, DAE, cause=LINEAR_CAUSE),
+    PublicSet("catalysis", "Reaction on a surface", DAE_HARDNET, "MIT", equations.catalysis, DAE, cause=CATALYSIS_CAUSE),
+    PublicSet(
+        "helmholtz", "Synthetic ocean currents", "Berlinghieri et al. 2023", "MIT", fields.helmholtz, ("helmholtz",),
+        cause=VORTEX_CAUSE,
     ),
     PublicSet(
-        "jura",
-        "Heavy metals of the Swiss Jura",
-        "Goovaerts 1997 in compositions",
-        "GPL >= 2",
-        compositions.jura,
-        ("compositions",),
+        "drifters", "Drifters in the Gulf of Mexico", "Gulf Drifters Open, binned by GPJax", "not stated", fields.drifters,
+        ("drifters",),
     ),
-    PublicSet("gemas", "Texture of European farm soil", "GEMAS", "GPL >= 2", compositions.gemas, ("compositions",)),
-)
+    PublicSet(
+        "magnetometer", "Magnetic field in a room", "Jidling, Wahlstrom, Wills, Schon 2017", "not stated",
+        fields.magnetometer, ("magnetometer",), "With 500 rows only a figure: the field without curl has the least error.",
+        cause=MAGNET_CAUSE,
+    ),
+    _composition("jura", "Heavy metals of the Swiss Jura", "Goovaerts 1997 in compositions", compositions.jura),
+    _composition("gemas", "Texture of European farm soil", "GEMAS", compositions.gemas),
+)  # fmt: skip
 
 
 def sets_named(names: list[str]) -> tuple[PublicSet, ...]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from sumgp_studies.public.case import Case
 from sumgp_studies.public.methods import METHODS, Predict, independent
-from sumgp_studies.public.rivals import gpytorch_multitask, has_gpytorch, is_composition, log_ratios, rough_processes
+from sumgp_studies.public.packages import gpboost_outputs, gpytorch_multitask, has_package, suits_gpytorch
+from sumgp_studies.public.rivals import is_composition, log_ratios, rough_processes, solved_equation
 
 OURS = ("law", "no law")
 
@@ -20,14 +21,17 @@ class Competitor:
     suits: Callable[[Case], bool] = lambda case: True
 
 
+# All but ours and log-ratios are moved onto the laws that hold between the outputs of a row.
 COMPETITORS: dict[str, Competitor] = {
     "law": Competitor(METHODS["law"]),
     "no law": Competitor(METHODS["no law"]),
-    "scikit-learn RBF + projection": Competitor(METHODS["scikit-learn"]),
-    "scikit-learn Matern + projection": Competitor(lambda case: independent(case, rough_processes)),
-    "spline + projection": Competitor(METHODS["spline"]),
+    "scikit-learn RBF": Competitor(METHODS["scikit-learn"]),
+    "scikit-learn Matern 3/2": Competitor(lambda case: independent(case, rough_processes)),
+    "spline": Competitor(METHODS["spline"]),
     "log-ratio GP": Competitor(log_ratios, is_composition),
-    "GPyTorch multitask + projection": Competitor(
-        lambda case: independent(case, gpytorch_multitask), lambda case: has_gpytorch() and case.y.size <= 800
+    "GPBoost": Competitor(lambda case: independent(case, gpboost_outputs), lambda case: has_package("gpboost")),
+    "GPyTorch multitask": Competitor(lambda case: independent(case, gpytorch_multitask), suits_gpytorch),
+    "least squares on the solved equation": Competitor(
+        lambda case: independent(case, solved_equation), lambda case: case.system is not None
     ),
 }

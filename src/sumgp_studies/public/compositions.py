@@ -24,8 +24,8 @@ def jura(folder: Path) -> Iterator[Case]:
     x = frame[["X", "Y"]].to_numpy(float)
     out = frame["validation"].to_numpy() == 1
     laws = (" + ".join(METALS) + " = 100",)
-    case = Case("jura", "rows", x[~out], shares[~out], ("X", "Y"), METALS, laws, (Part("validation", x[out], shares[out]),))
-    yield case
+    parts = (Part("validation", x[out], shares[out]),)
+    yield Case("jura", "rows", x[~out], shares[~out], ("X", "Y"), METALS, laws, parts, bounds=("all >= 0",))
 
 
 def gemas(folder: Path) -> Iterator[Case]:
@@ -38,4 +38,5 @@ def gemas(folder: Path) -> Iterator[Case]:
         fit, test = chosen[:GEMAS_ROWS], chosen[GEMAS_ROWS : GEMAS_ROWS + GEMAS_TEST]
         parts = (Part("random", x[test], y[test]),)
         law = ("sand + silt + clay = 100",)
-        yield Case("gemas", str(seed), x[fit], y[fit], ("x_km", "y_km"), ("sand", "silt", "clay"), law, parts)
+        outputs = ("sand", "silt", "clay")
+        yield Case("gemas", str(seed), x[fit], y[fit], ("x_km", "y_km"), outputs, law, parts, bounds=("all >= 0",))

@@ -1,14 +1,15 @@
 """Hierarchies of time series: base forecasts by a standard method, then reconciliation, scored as published.
 
-The last eight time points of TourismSmall and Labour are the test. Base forecasts are additive exponential smoothing with a
-seasonal term for each series alone (Holt-Winters, smoothing weights by least squares of one-step errors), so that all
-reconciliations start from the same numbers. Score: 2 x mean over 19 quantiles of the pinball loss, summed over series and
-steps, divided by the sum of |y| (sCRPS).
+The last eight time points of TourismSmall, Labour and Swiss tourism are the test. Base forecasts are additive exponential
+smoothing with a seasonal term for each series alone (Holt-Winters, smoothing weights by least squares of one-step errors),
+so that all reconciliations start from the same numbers. Score: 2 x mean over 19 quantiles of the pinball loss, summed over
+series and steps, divided by the sum of |y| (sCRPS).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,10 @@ import sumgp
 from sumgp.reconciliation import shrunk_covariance
 
 STEPS = 8
-PERIODS = {"tourismsmall": 4, "labour": 12}
+PERIODS = {"tourismsmall": 4, "labour": 12, "swiss_tourism": 12}
 QUANTILES = np.linspace(0.05, 0.95, 19)
-LABOUR_MONTHS = 120  # of the training data used: older months only slow the smoothing down
+MOST_MONTHS = 120  # of the training data used: older months only slow the smoothing down
+DATES = ("date", "year", "month")
 EDGE = 1e-3  # of the range of smoothing weights
 
 
@@ -47,8 +49,14 @@ class BaseForecasts:
 
 def read_hierarchy(folder: Path, name: str) -> Hierarchy:
     """One of the stored hierarchies; columns in the order of its summing matrix."""
-    summing = pd.read_csv(folder / "hierarchies" / f"{name}_S.csv", index_col=0)
     frame = pd.read_csv(folder / "hierarchies" / f"{name}.csv")
+    matrix = folder / "hierarchies" / f"{name}_S.csv"
+    if matrix.is_file():
+        summing = pd.read_csv(matrix, index_col=0)
+    else:  # one total before its parts, after the date
+        series = [column for column in frame.columns if column not in DATES]
+        bottom = len(series) - 1
+        summing = pd.DataFrame(np.vstack([np.ones(bottom), np.eye(bottom)]), index=series, columns=series[1:])
     return Hierarchy(name, frame[list(summing.index)].to_numpy(float), summing, PERIODS[name])
 
 
@@ -88,26 +96,29 @@ def base_forecasts(values: np.ndarray, period: int) -> BaseForecasts:
     return BaseForecasts(np.column_stack(means), np.column_stack(errors), np.column_stack(growths))
 
 
-def scaled_crps(truth: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> float:
-    """Score of Gaussian forecasts (STEPS, T)."""
-    quantiles = mean + sd * ndtri(QUANTILES)[:, None, None]
+def scaled_crps(truth: np.ndarray, quantiles: np.ndarray) -> float:
+    """Score of forecasts (STEPS, T) given by their quantiles (19, STEPS, T)."""
     below = truth - quantiles
     level = QUANTILES[:, None, None]
     pinball = np.maximum(level * below, (level - 1.0) * below)
     return float(2.0 * np.sum(pinball.mean(axis=0)) / np.sum(np.abs(truth)))
 
 
+def gaussian_quantiles(mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    """(19, STEPS, T) quantiles of Gaussian forecasts."""
+    return mean + sd * ndtri(QUANTILES)[:, None, None]
+
+
 def hierarchy_scores(hierarchy: Hierarchy) -> dict[str, float]:
-    """sCRPS of base forecasts, bottom-up, ordinary least squares, MinT (shrunk) by its textbook form, and reconcile."""
-    train = hierarchy.values[:-STEPS][-LABOUR_MONTHS:]
-    truth = hierarchy.values[-STEPS:]
+    """sCRPS of base forecasts, bottom-up, least squares, MinT by its textbook form and by a package, and reconcile."""
+    train, truth = hierarchy.values[:-STEPS][-MOST_MONTHS:], hierarchy.values[-STEPS:]
     base = base_forecasts(train, hierarchy.period)
     W = shrunk_covariance(base.errors)
     S = hierarchy.summing.to_numpy(float)
     sd = np.sqrt(np.diag(W) * base.growth)
-    # One covariance of errors for all steps, as MinT has it, made larger with the step alike for all series.
-    covariances = W * np.median(base.growth, axis=1)[:, None, None]
-    scores = {"base forecasts": scaled_crps(truth, base.mean, sd)}
+    # As MinT has it: one-step errors weigh the series; each series' spread grows with the step in its own way.
+    covariances = W * np.sqrt(base.growth[:, :, None] * base.growth[:, None, :])
+    found = {"base forecasts": gaussian_quantiles(base.mean, sd)}
     bottom = [list(hierarchy.summing.index).index(name) for name in hierarchy.summing.columns]
     for name, projection in (
         ("bottom-up", S @ np.eye(S.shape[0])[bottom]),
@@ -115,8 +126,22 @@ def hierarchy_scores(hierarchy: Hierarchy) -> dict[str, float]:
         ("MinT", S @ np.linalg.solve(S.T @ np.linalg.solve(W, S), np.linalg.solve(W, S).T)),
     ):
         spread = np.sqrt(np.maximum(np.einsum("ij,njk,ik->ni", projection, covariances, projection), 0.0))
-        scores[name] = scaled_crps(truth, base.mean @ projection.T, spread)
-    names = list(hierarchy.summing.index)
-    moved = sumgp.reconcile(pd.DataFrame(base.mean, columns=names), hierarchy.summing, covariance=covariances)
-    scores["sumgp.reconcile"] = scaled_crps(truth, moved.mean, moved.std)
-    return scores
+        found[name] = gaussian_quantiles(base.mean @ projection.T, spread)
+    if find_spec("hierarchicalforecast") is not None:
+        found["MinT of hierarchicalforecast"] = package_quantiles(S, base, sd)
+    forecasts = pd.DataFrame(base.mean, columns=list(hierarchy.summing.index))
+    for name, law in (("sumgp.reconcile", hierarchy.summing), ("sumgp.reconcile, >= 0", [hierarchy.summing, "all >= 0"])):
+        moved = sumgp.reconcile(forecasts, law, errors=base.errors, covariance=covariances)
+        found[name] = np.stack([moved.quantile(p) for p in QUANTILES])
+    return {name: scaled_crps(truth, quantiles) for name, quantiles in found.items()}
+
+
+def package_quantiles(S: np.ndarray, base: BaseForecasts, sd: np.ndarray) -> np.ndarray:
+    """The same base forecasts reconciled by hierarchicalforecast: MinTrace with shrunk covariance, Gaussian spread."""
+    from hierarchicalforecast.methods import MinTrace
+    from hierarchicalforecast.probabilistic_methods import Normality
+
+    y, errors = base.mean.T, base.errors.T
+    model = MinTrace("mint_shrink").fit(S=S, y_hat=y, y_insample=errors, y_hat_insample=np.zeros_like(errors))
+    spread = Normality(S=S, P=model.P, y_hat=y, sigmah=sd.T, W=model.W)
+    return gaussian_quantiles((S @ model.P @ y).T, spread.sigmah_rec.T)

@@ -24,6 +24,7 @@ SMOOTHINGS = 10.0 ** np.arange(-3.0, 4.0)  # of a thin-plate spline on inputs of
 FOLDS = 5
 NORMAL_95 = 1.959963984540054
 FEWEST_FOR_SPLINE = 5
+KNOWN = 1e-10  # share of its variance that a measured cell keeps: what was measured does not move
 
 
 class Prediction(NamedTuple):
@@ -58,7 +59,7 @@ def fitted(case: Case, law: bool) -> Predict:
     """ConstrainedGP with its defaults; groups where the set says that outputs are coordinates."""
     columns = [*case.inputs, *(case.extra if law else ())]
     gp = sumgp.ConstrainedGP(
-        list(case.laws) if law else None,
+        [*(case.own_laws or case.laws), *case.bounds] if law else None,
         outputs=list(case.outputs),
         inputs=list(case.inputs),
         constants=case.constants if law else None,
@@ -67,7 +68,12 @@ def fitted(case: Case, law: bool) -> Predict:
     gp.fit(pd.DataFrame(case.x[:, : len(columns)], columns=columns), case.y)
 
     def predict(x: np.ndarray, y: np.ndarray) -> Prediction:
-        posterior = gp.posterior(pd.DataFrame(x[:, : len(columns)], columns=columns))
+        table, cells = pd.DataFrame(x[:, : len(columns)], columns=columns), cells_at(case, x)
+        if cells is not None and not case.latent:
+            rows = gp.posterior(table, given=cells).observed()
+            lower, upper = rows.interval(0.95)
+            return Prediction(rows.mean, lower, upper, normal_log_density(y, rows.mean, np.maximum(rows.std, 1e-300)))
+        posterior = gp.posterior(table)
         shown = posterior if case.latent else posterior.observed()
         lower, upper = shown.interval(0.95)
         return Prediction(posterior.mean, lower, upper, shown.log_density(y))
@@ -75,15 +81,36 @@ def fitted(case: Case, law: bool) -> Predict:
     return predict
 
 
+def cells_at(case: Case, x: np.ndarray) -> np.ndarray | None:
+    """(n, T) cells of the case's own table in the rows x, NaN = not measured; None where none of them is in it."""
+    place = {tuple(row): k for k, row in enumerate(case.x.tolist())}
+    rows = [place.get(tuple(row)) for row in x.tolist()]
+    cells = np.stack([np.full(case.y.shape[1], np.nan) if k is None else case.y[k] for k in rows])
+    return None if np.isnan(cells).all() else cells
+
+
+def normal_log_density(y: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    """(n, T) log densities of Gaussians."""
+    return -0.5 * ((y - mean) / sd) ** 2 - np.log(sd) - 0.5 * np.log(2.0 * np.pi)
+
+
 def independent(case: Case, model: Callable[[Case], Callable[[np.ndarray], Gaussians]]) -> Predict:
-    """Independent outputs, then each point moved onto the law in the metric of their variances."""
-    law = FormulaConstraint(list(case.laws), case.constants).bind(case.outputs, case.inputs)
+    """Independent outputs, then each point moved onto the law in the metric of their variances.
+
+    Cells that were measured in the row stay as they are: the law moves the others.
+    """
+    law = FormulaConstraint(list(case.laws), case.constants).bind(case.outputs, case.inputs) if case.laws else None
     predict_each = model(case)
 
     def predict(x: np.ndarray, y: np.ndarray) -> Prediction:
-        found = moved(law, predict_each(x), x)
+        free, cells = predict_each(x), cells_at(case, x)
+        if cells is not None and not case.latent:
+            known = ~np.isnan(cells)
+            mean, variance = np.where(known, cells, free.mean), np.where(known, KNOWN * free.variance, free.variance)
+            free = Gaussians(mean, variance)
+        found = free if law is None else moved(law, free, x)
         sd = np.sqrt(found.variance)
-        log_density = -0.5 * ((y - found.mean) / sd) ** 2 - np.log(sd) - 0.5 * np.log(2.0 * np.pi)
+        log_density = normal_log_density(y, found.mean, sd)
         return Prediction(found.mean, found.mean - NORMAL_95 * sd, found.mean + NORMAL_95 * sd, log_density)
 
     return predict

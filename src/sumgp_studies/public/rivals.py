@@ -1,22 +1,18 @@
-"""More competitors: rough Gaussian processes, log-ratios for compositions, GPyTorch where it is installed."""
+"""More competitors: rough Gaussian processes, log-ratios for compositions, least squares on a solved equation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 
 import numpy as np
 from scipy.special import softmax
 
 from sumgp_studies.public.case import Case
 from sumgp_studies.public.methods import Gaussians, Predict, Prediction, gaussian_processes
+from sumgp_studies.public.system import least_squares_fit
 
 ZERO_SHARE = 0.65  # of the smallest positive value, put in place of zeros before logarithms
 DRAWS = 400
-GPYTORCH_STEPS = 150
-GPYTORCH_RATE = 0.1
-
-
 ROUGH = 1.5  # derivatives of a Matern kernel, for data that are rougher than RBF expects
 
 
@@ -27,15 +23,9 @@ def rough_processes(case: Case) -> Callable[[np.ndarray], Gaussians]:
 
 def is_composition(case: Case) -> bool:
     """True for one law that all outputs sum to a number, complete rows, no negative values."""
-    left, _, right = case.laws[0].partition("=")
+    left, _, right = case.laws[0].partition("=") if len(case.laws) == 1 else ("", "", "")
     named = {name.strip() for name in left.split("+")} == set(case.outputs)
-    return (
-        len(case.laws) == 1
-        and named
-        and right.strip().isdigit()
-        and not np.isnan(case.y).any()
-        and bool(np.all(case.y >= 0))
-    )
+    return named and right.strip().isdigit() and not np.isnan(case.y).any() and bool(np.all(case.y >= 0))
 
 
 def log_ratios(case: Case) -> Predict:
@@ -61,52 +51,14 @@ def log_ratios(case: Case) -> Predict:
     return predict
 
 
-def has_gpytorch() -> bool:
-    """True if GPyTorch is installed (the extra "bench")."""
-    return find_spec("gpytorch") is not None
-
-
-def gpytorch_multitask(case: Case) -> Callable[[np.ndarray], Gaussians]:
-    """GPyTorch's multitask GP as in its documentation: full task covariance, Adam; gaps filled by the outputs' means."""
-    import gpytorch
-    import torch
-
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    D, T = len(case.inputs), len(case.outputs)
-    x = case.x[:, :D]
-    shift, size = x.min(axis=0), np.ptp(x, axis=0)
-    centre, spread = np.nanmean(case.y, axis=0), np.nanstd(case.y, axis=0)
-    X = torch.as_tensor((x - shift) / size)
-    Y = torch.as_tensor(np.nan_to_num((case.y - centre) / np.where(spread > 0, spread, 1.0)))
-    likelihood = gpytorch.likelihoods.MultitaskGaussianLikelihood(num_tasks=T).double()
-
-    class Multitask(gpytorch.models.ExactGP):
-        def __init__(self) -> None:
-            super().__init__(X, Y, likelihood)
-            self.mean = gpytorch.means.MultitaskMean(gpytorch.means.ConstantMean(), num_tasks=T)
-            smooth = gpytorch.kernels.RBFKernel(ard_num_dims=D)
-            smooth.lengthscale = 0.3
-            self.covariance = gpytorch.kernels.MultitaskKernel(smooth, num_tasks=T, rank=min(T, 3))
-
-        def forward(self, points: torch.Tensor) -> gpytorch.distributions.MultitaskMultivariateNormal:
-            return gpytorch.distributions.MultitaskMultivariateNormal(self.mean(points), self.covariance(points))
-
-    model = Multitask().double()
-    optimiser = torch.optim.Adam(model.parameters(), lr=GPYTORCH_RATE)
-    objective = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
-    for _ in range(GPYTORCH_STEPS):
-        optimiser.zero_grad()
-        loss = -objective(model(X), Y)
-        loss.backward()
-        optimiser.step()
-    model.eval()
-    likelihood.eval()
+def solved_equation(case: Case) -> Callable[[np.ndarray], Gaussians]:
+    """Least squares on the solution of the differential equation, started at the truth: what nobody can beat by much."""
+    assert case.system is not None
+    times, first = case.x[:, 0], float(min(case.x[0, 0], *(part.x[:, 0].min() for part in case.parts)))
+    fitted = least_squares_fit(case.system, times, case.y, first)
 
     def predict(new: np.ndarray) -> Gaussians:
-        with torch.no_grad():
-            found = model(torch.as_tensor((new[:, :D] - shift) / size))
-            shown = found if case.latent else likelihood(found)
-        return Gaussians(centre + spread * shown.mean.numpy(), spread**2 * shown.variance.numpy() + 1e-300)
+        mean, variance = fitted.curve(new[:, 0])
+        return Gaussians(mean, variance if case.latent else variance + fitted.noise)
 
     return predict

@@ -10,7 +10,7 @@ from sumgp.files import write_files
 from sumgp_studies.experiments import Method, Problem, Record, Settings
 from sumgp_studies.report.gallery import Picture, experiment_sketches, make, score_sketches
 from sumgp_studies.report.page import render_page, run_facts
-from sumgp_studies.report.summary import cell_scores, comparisons
+from sumgp_studies.report.summary import caveats, cell_scores, comparisons
 from sumgp_studies.report.tables import comma_separated, markdown, tables_of
 
 
@@ -46,6 +46,7 @@ def write_report(
     summary = comparisons(scores, simulated)
     tables = tables_of(problems, scores)
     notes = [f"{table.title}: {table.data}" for table in tables if table.experiment in simulated]
+    notes += caveats(scores) if summary else []
     sketches = score_sketches(summary, records)
     if settings.figures:
         chosen = Settings(settings.uncertainty, settings.seed)

@@ -14,6 +14,11 @@ from sumgp_studies.experiments import order
 from sumgp_studies.report.summary import Comparison
 
 MARKERS = "osD^vPX<"
+# Of the axis of ratios: the first with three or more in its range.
+TICKS = (
+    (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
+    (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0, 3.0),
+)
 
 
 def _look(method: str, theme: Theme) -> dict[str, Any]:
@@ -28,23 +33,27 @@ def draw_ratios(comparisons: Sequence[Comparison], theme: Theme) -> Figure:
     """One row a cell, one mark a method: own RMSE over the paper's, on a logarithmic axis; left of 1 is better."""
     longest_first = sorted(comparisons, key=lambda entry: -len(entry.ratios))
     cells = list(dict.fromkeys((experiment, cell) for entry in longest_first for experiment, cell, _ in entry.ratios))
-    figure = Figure(figsize=(6.8, 0.23 * len(cells) + 1.6), layout="constrained")
+    # A line with the experiment's name stands above its cells: short labels leave room for the marks on a phone.
+    names = list(dict.fromkeys(experiment for experiment, _ in cells))
+    lines = [line for name in names for line in ((name, None), *(entry for entry in cells if entry[0] == name))]
+    figure = Figure(figsize=(4.8, 0.23 * len(lines) + 1.6), layout="constrained")
     axes = figure.subplots()
     axes.axvline(1.0, color=theme.faint, linewidth=1.0, linestyle="--")
     for number, entry in enumerate(comparisons):
         # Marks of one cell are set a little apart, so that equal results do not hide each other.
         apart = 0.5 * (number / max(1, len(comparisons) - 1) - 0.5)
-        rows = [cells.index((experiment, cell)) + apart for experiment, cell, _ in entry.ratios]
+        rows = [lines.index((experiment, cell)) + apart for experiment, cell, _ in entry.ratios]
         ratios = [ratio for _, _, ratio in entry.ratios]
         axes.plot(ratios, rows, linestyle="", markersize=4.5, label=entry.method, **_look(entry.method, theme))
     axes.set_xscale("log")
-    ticks = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])
     low, high = axes.get_xlim()
-    shown = ticks[(ticks >= low) & (ticks <= high)]
+    shown = next((kept for ticks in TICKS if len(kept := [t for t in ticks if low <= t <= high]) > 2), [1.0])
     axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
     axes.minorticks_off()
-    axes.set_yticks(range(len(cells)), [f"{experiment.replace('_', ' ')}: {cell.label()}" for experiment, cell in cells])
-    axes.set_ylim(len(cells) - 0.3, -0.7)
+    axes.set_yticks(range(len(lines)), [cell.label() if cell else name.replace("_", " ") for name, cell in lines])
+    for label, (_, cell) in zip(axes.get_yticklabels(), lines, strict=True):
+        label.set_fontweight("normal" if cell else "bold")
+    axes.set_ylim(len(lines) - 0.3, -0.7)
     axes.set(xlabel="own / published RMSE (below 1 is better)")
     axes.grid(axis="y", color=theme.faint, alpha=0.2, linewidth=0.6)
     figure.legend(loc="outside upper left", ncols=2)
@@ -52,7 +61,7 @@ def draw_ratios(comparisons: Sequence[Comparison], theme: Theme) -> Figure:
 
 
 def draw_calibration(curves: Mapping[str, Mapping[float, float]], theme: Theme) -> Figure:
-    """Stated against observed coverage of each method, averaged over all data sets."""
+    """Nominal against observed coverage of each method, averaged over all data sets."""
     figure = Figure(figsize=(5.0, 4.6 + 0.1 * len(curves)), layout="constrained")
     axes = figure.subplots()
     named = {

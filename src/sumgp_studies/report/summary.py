@@ -14,6 +14,8 @@ SCORES = (
     "rmse", "rmse_norm", "violation", "violation_own", "violation_length", "coverage", "width", "nlpd", "crps", "cpu_seconds"
 )  # fmt: skip
 
+ENOUGH_SETS = 20  # of a cell: with these the standard error of a ratio is below a tenth
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -111,6 +113,19 @@ def comparisons(scores: Sequence[CellScores], not_comparable: frozenset[str] = f
     return [
         Comparison(method, published, tuple(sorted(ratios[method, published], key=_place))) for method, published in found
     ]
+
+
+def caveats(scores: Sequence[CellScores]) -> list[str]:
+    """What to keep in mind beside ratios that rest on few data sets: the standard error of one of them."""
+    spreads = [entry.scores["rmse"] for entry in scores if "rmse" in entry.scores]
+    fewest = min((spread.n for spread in spreads), default=ENOUGH_SETS)
+    if fewest >= ENOUGH_SETS:
+        return []
+    several = [spread for spread in spreads if spread.n > 1 and spread.mean > 0]
+    squares = [(spread.std / spread.mean) ** 2 / (spread.n - 1) for spread in several]
+    error = f" (standard error of one ratio: about {100 * np.sqrt(np.mean(squares)):.0f} %)" if squares else ""
+    sets = "one data set" if fewest == 1 else f"{fewest} data sets"
+    return [f"The ratios rest on {sets} a cell and change with them{error}; --datasets 50 gives those of the documentation."]
 
 
 def _place(ratio: tuple[str, Cell, float]) -> tuple[int, float, float]:

@@ -23,11 +23,14 @@ def explain_law(law: Law, text: str = "") -> str:
 
 
 def where_held(law: Law) -> tuple[str, ...]:
-    """Of each row, where it holds exactly: everywhere by construction, at prediction points, or at points of a grid."""
+    """Of each row, where it holds: everywhere by construction, at prediction points, or at points of a grid."""
     split = split_law(law)
     if split is not None:
         kept = "holds at every prediction point"
-        return tuple("holds everywhere, by construction" if r in split.eliminated else kept for r in range(law.n_rows))
+        built = "holds everywhere, by construction"
+        if split.rest is not None:
+            built = "holds everywhere, up to the small step that brings predictions onto the other laws"
+        return tuple(built if r in split.eliminated else kept for r in range(law.n_rows))
     if law.derivatives:
         return ("holds at the data, on a grid between them and at every prediction point (collocation)",) * law.n_rows
     return ("holds at every prediction point",) * law.n_rows

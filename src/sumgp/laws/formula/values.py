@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import sympy
@@ -26,13 +27,18 @@ class Variables:
     extra_columns: tuple[str, ...]
     functions: Mapping[sympy.Symbol, Callable[[np.ndarray], np.ndarray]]
 
+    @cached_property
+    def places(self) -> dict[sympy.Symbol, int]:
+        """Columns of f by their symbols: comparing symbols one by one takes longer than the formula."""
+        return {symbol: place for place, symbol in enumerate(self.unknown)}
+
     def values(self, symbols: Sequence[sympy.Symbol], f: np.ndarray | None, x: np.ndarray) -> dict[sympy.Symbol, np.ndarray]:
         """(n,) values of the asked symbols at f (n, C) and x (n, D + extras)."""
         n_inputs = x.shape[1] - len(self.extras)
         found = {}
         for symbol in symbols:
-            if f is not None and symbol in self.unknown:
-                found[symbol] = f[:, self.unknown.index(symbol)]
+            if f is not None and symbol in self.places:
+                found[symbol] = f[:, self.places[symbol]]
             elif symbol in self.functions:
                 found[symbol] = self._called(symbol, x[:, :n_inputs])
             else:
@@ -110,7 +116,7 @@ class RowFunctions:
         values = np.zeros((len(f), len(self.program.rows), len(self.variables.unknown)))
         for row in range(len(self.program.rows)):
             for symbol, slope in self.program.gradient(row, results).items():
-                values[:, row, self.variables.unknown.index(symbol)] = slope
+                values[:, row, self.variables.places[symbol]] = slope
         return values
 
     def magnitude(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -1,0 +1,200 @@
+"""The hyperparameters that a fit by collocation tries: shorter and shorter lengthscales, each solved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from sumgp.errors import NumericalError
+from sumgp.hyperparameters import OutputFit, fit_output
+from sumgp.lawsolve import LEVELS, CollocationProblem, CollocationSolution, solve_collocation
+from sumgp.numerics import solve_lower
+from sumgp.solvers import ValueBasis
+from sumgp.strategies.collocation_setting import Family, LeftOutScore, Setting, left_out_score
+from sumgp.strategies.gradient_matching import Start, common_lengthscales
+
+# Lengthscales that are tried, as shares of the most probable ones given the data alone: a law asks for more detail than
+# sparse data show, and priors that are too smooth exclude the functions that obey it.
+SHARES = tuple(2.0 ** (-j / 2) for j in range(9))
+FIRST = 4  # the share to begin with, 1/4
+LOG_SD = 2.0  # of the normal prior on the logarithm of a share
+LEFT_BEHIND = 6.0  # a score so far below the best ends the way to longer lengthscales
+HOPELESS = 30.0  # and the way of a kernel
+NOISE_UPDATES = 2
+UNKNOWN_VARIANCE = 100.0  # of a constant, in units of its spread by gradient matching
+# Prior variance of an output, in units of the most probable one given the data, or given gradient matching where it was
+# never measured: a variance that fits sparse data alone makes sharp turns of the law too costly.
+MORE_VARIANCE = 4.0
+# Prior sds of the outputs grow by this factor once a law is met that leaves only numbers open. The prior then has nothing
+# to tell; left as it is, it pulls the constants to flatter curves and makes the intervals too short.
+RELEASE = 15.0
+SAME_MEAN, SAME_SD = 0.25, 0.1  # in sds, and as a share: two lengthscales give the same curves and constants
+MOST_POINTS = 1500
+
+
+class Candidate(NamedTuple):
+    """One set of hyperparameters, solved: score, share, and what a component is made of."""
+
+    family: Family
+    share: float
+    score: float
+    left_out: LeftOutScore
+    determined: bool  # the law leaves only numbers open
+    bases: tuple[ValueBasis, ...]
+    problem: CollocationProblem
+    solution: CollocationSolution
+    noise: np.ndarray
+    z: np.ndarray
+    values: np.ndarray  # (n, T) at z
+
+    def spread(self) -> np.ndarray:
+        """(n, T) posterior standard deviations at z."""
+        result = np.zeros_like(self.values)
+        for t, (output, part) in enumerate(zip(self.problem.outputs, self.problem.slices, strict=False)):
+            padded = np.zeros((self.problem.n_weights, len(self.z)))
+            padded[part] = output.at_law[0].T
+            result[:, t] = np.sqrt(np.sum(solve_lower(self.solution.factor, padded) ** 2, axis=0))
+        return result
+
+    def constants(self) -> tuple[np.ndarray, np.ndarray]:
+        """(U,) means and standard deviations of the constants, unit-free."""
+        where = self.problem.slices[-1]
+        padded = np.eye(self.problem.n_weights)[:, where]
+        return self.solution.w[where], np.sqrt(np.sum(solve_lower(self.solution.factor, padded) ** 2, axis=0))
+
+    def agrees_with(self, coarser: Candidate) -> bool:
+        """Whether curves, constants and their standard deviations are the same as those of a longer lengthscale."""
+        mean, sd = (CubicSpline(self.z[:, 0], v)(coarser.z[:, 0]) for v in (self.values, self.spread()))
+        (own, own_sd), (other, other_sd) = self.constants(), coarser.constants()
+        shift = [*np.sqrt(np.mean(((mean - coarser.values) / sd) ** 2, axis=0)), *np.abs((own - other) / own_sd)]
+        wider = [*(np.mean(coarser.spread(), axis=0) / np.mean(sd, axis=0)), *(other_sd / own_sd)]
+        return bool(np.all(np.array(shift) < SAME_MEAN) and np.all(np.abs(np.log(wider)) < SAME_SD))
+
+
+@dataclass
+class Path:
+    """The walk over candidates; ``best`` score so far decides where it ends.
+
+    ``settled`` are those that a shorter lengthscale would not change, of laws that leave only numbers open.
+    """
+
+    setting: Setting
+    start: Start
+    density: float  # of the grid
+    found: list[Candidate] = field(default_factory=list)
+    settled: list[Candidate] = field(default_factory=list)
+
+    @property
+    def best(self) -> float:
+        return max((candidate.score for candidate in self.found), default=-np.inf)
+
+    def walk(self, family: Family) -> None:
+        """From a quarter of the most probable lengthscale downwards while that helps, then upwards."""
+        fits = self.setting.fitted(family)
+        first = self._tried(family, fits, FIRST, None)
+        if first is not None and first.determined:
+            self._refine(family, fits, first)
+            return
+        reached = first
+        for j in range(FIRST + 1, len(SHARES)):
+            if reached is not None and reached.score < self.best - HOPELESS:
+                break
+            lower = self._tried(family, fits, j, None)
+            if lower is None or (reached is not None and lower.score < reached.score):
+                break
+            reached = lower
+        last = first
+        for j in range(FIRST - 1, -1, -1):
+            if last is None or last.score < self.best - LEFT_BEHIND:
+                break
+            last = self._tried(family, fits, j, last)
+
+    def _refine(self, family: Family, fits: tuple[OutputFit | None, ...], last: Candidate) -> None:
+        """Downwards until the curves stay the same."""
+        for j in range(FIRST + 1, len(SHARES)):
+            finer = self._tried(family, fits, j, None)
+            if finer is None:
+                return
+            if finer.agrees_with(last):
+                self.settled.append(finer)
+                return
+            last = finer
+
+    def _tried(self, family: Family, fits: tuple[OutputFit | None, ...], j: int, last: Candidate | None) -> Candidate | None:
+        """The candidate of a share, warm-started from the last; None where it needs too many points or has no solution."""
+        z = self._points(family, SHARES[j] * common_lengthscales(fits))
+        if len(z) > MOST_POINTS:
+            return None
+        self.setting.problem.progress(f"law: {family.name}, {SHARES[j]:.2g} of the lengthscale")
+        try:
+            candidate = self._solved(family, fits, SHARES[j], z, last)
+        except NumericalError:
+            return None
+        self.found.append(candidate)
+        return candidate
+
+    def _points(self, family: Family, lengthscales: np.ndarray) -> np.ndarray:
+        return self.setting.points(float(lengthscales.min()) / (family.per_lengthscale * self.density))
+
+    def _solved(
+        self, family: Family, fits: tuple[OutputFit | None, ...], share: float, z: np.ndarray, last: Candidate | None
+    ) -> Candidate:
+        setting, start = self.setting, self.start
+        lengthscales = share * common_lengthscales(fits)
+        bases = setting.bases(family, lengthscales, self._variances(family, fits, lengthscales), z)
+        law = setting.scaled_law(start.constants, start.spread, start.row_scale)
+        problem = setting.collocation(law, bases, z, np.full(len(start.constants), UNKNOWN_VARIANCE))
+        noise = np.array([1.0 if fit is None else fit.noise for fit in fits])
+        solution = solve_collocation(problem, self._start_weights(problem, z, last), setting.noise_variances(noise))
+        determined = setting.determined(problem, solution.w)
+        if determined:
+            bases, problem, w = _released(bases, problem, solution.w)
+            solution = solve_collocation(problem, w, setting.noise_variances(noise), LEVELS[-1:])
+        score = left_out_score(setting, problem, solution, setting.noise_variances(noise))
+        for _ in range(NOISE_UPDATES if setting.problem.noise.known is None else 0):
+            noise = score.noise
+            solution = solve_collocation(problem, solution.w, setting.noise_variances(noise), LEVELS[-1:])
+            score = left_out_score(setting, problem, solution, setting.noise_variances(noise))
+        values = problem.values(solution.w)[:, : len(fits)]
+        total = score.log_density - 0.5 * (np.log(share) / LOG_SD) ** 2
+        return Candidate(family, share, total, score, determined, tuple(bases), problem, solution, noise, z, values)
+
+    def _variances(self, family: Family, fits: tuple[OutputFit | None, ...], lengthscales: np.ndarray) -> np.ndarray:
+        """(T,) most probable variances of the outputs given their lengthscales."""
+        found = np.maximum(np.var(self.start.values, axis=0), 1e-12)
+        return np.array(
+            [
+                MORE_VARIANCE * found[t]
+                if fit is None
+                else MORE_VARIANCE * fit_output(self.setting.one_output(t), family.at, float(lengthscales[t])).variance
+                for t, fit in enumerate(fits)
+            ]
+        )
+
+    def _start_weights(self, problem: CollocationProblem, z: np.ndarray, last: Candidate | None) -> np.ndarray:
+        """Weights that give about the values of the start, or of the last candidate."""
+        points, values = (self.start.z, self.start.values) if last is None else (last.z, last.values)
+        wanted = CubicSpline(points[:, 0], values)(z[:, 0])
+        w = np.zeros(problem.n_weights)
+        for t, (output, part) in enumerate(zip(problem.outputs, problem.slices, strict=False)):
+            B = output.at_law[0]
+            ridge = 1e-8 * float(np.sum(B**2)) / B.shape[1]
+            w[part] = np.linalg.solve(B.T @ B + ridge * np.eye(B.shape[1]), B.T @ wanted[:, t])
+        if last is not None:
+            w[problem.slices[-1]] = last.solution.w[last.problem.slices[-1]]
+        return w
+
+
+def _released(
+    bases: list[ValueBasis], problem: CollocationProblem, w: np.ndarray
+) -> tuple[list[ValueBasis], CollocationProblem, np.ndarray]:
+    """The same functions under priors of larger variance."""
+    scaled = w.copy()
+    scaled[: problem.slices[-1].start] /= RELEASE
+    return [basis.released(RELEASE) for basis in bases], problem.released(RELEASE), scaled
+
+
+__all__ = ["MOST_POINTS", "UNKNOWN_VARIANCE", "Candidate", "Path"]

@@ -1,0 +1,98 @@
+"""Sets with a differential equation: FitzHugh-Nagumo, and those of DAE-HardNet that have one input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from sumgp_studies.public.case import Case, Part
+from sumgp_studies.public.system import System
+
+REPLICATES = 4  # of the hundred data sets of FitzHugh-Nagumo
+ROWS = 25
+TEST_ROWS = 300
+NOISES = (0.01, 0.03, 0.10)  # of each output's standard deviation
+MISSING = 0.3  # share of entries
+CYCLES = 50.0  # end of the times used of Lotka-Volterra: one and a half cycles, before the stored solution drifts
+FITZHUGH_LAWS = ("d(V, t) = c*(V - V**3/3 + R)", "d(R, t) = -(V - a + b*R)/c")
+LOTKA_LAWS = ("d(y1, x1) = 0.1*y1 - 0.02*y1*y2", "d(y2, x1) = -0.4*y2 + 0.02*y1*y2")
+LINEAR_LAWS = ("d(y1, x1, 2) - y1 + 2*y2 = 0", "d(y2, x1, 2) - 2*y1 + 4*y2 = 1 - x1**2")
+CATALYSIS_LAWS = ("d(y1, x1) = -0.00588*4.6195*y1/(1 + 4.6195*y1)",)
+
+
+def fitzhugh_rates(t: float, z: np.ndarray, constants: np.ndarray) -> np.ndarray:
+    """Of V and R with constants a, b, c."""
+    a, b, c = constants
+    return np.array([c * (z[0] - z[0] ** 3 / 3 + z[1]), -(z[0] - a + b * z[1]) / c])
+
+
+def lotka_rates(t: float, z: np.ndarray, constants: np.ndarray) -> np.ndarray:
+    """Of prey and predators."""
+    return np.array([0.1 * z[0] - 0.02 * z[0] * z[1], -0.4 * z[1] + 0.02 * z[0] * z[1]])
+
+
+def linear_rates(t: float, z: np.ndarray, constants: np.ndarray) -> np.ndarray:
+    """Of y1, y2 and their slopes."""
+    return np.array([z[2], z[3], z[0] - 2 * z[1], 2 * z[0] - 4 * z[1] + 1 - t**2])
+
+
+def catalysis_rates(t: float, z: np.ndarray, constants: np.ndarray) -> np.ndarray:
+    """Of the reactant; the covered share of the surface follows from it."""
+    return np.array([-0.00588 * 4.6195 * z[0] / (1 + 4.6195 * z[0])])
+
+
+def fitzhugh_nagumo(folder: Path) -> Iterator[Case]:
+    """41 measurements of both states, noise .2, three unknown constants; scored against the true curves."""
+    frame = pd.read_csv(folder / "fitzhugh_nagumo" / "fn_replicates.csv")
+    truth = pd.read_csv(folder / "fitzhugh_nagumo" / "fn_truth.csv")
+    parts = (Part("curve", truth[["time"]].to_numpy(float), truth[["V", "R"]].to_numpy(float)),)
+    system = System(fitzhugh_rates, (0.2, 0.2, 3.0), (-1.0, 1.0), (0, 1), estimated=True)
+    for number in frame["replicate"].unique()[:REPLICATES]:
+        rows = frame[frame["replicate"] == number]
+        x, y = rows[["time"]].to_numpy(float), rows[["V", "R"]].to_numpy(float)
+        yield Case(
+            "fitzhugh_nagumo", str(number), x, y, ("t",), ("V", "R"), (), parts, dict.fromkeys("abc", "unknown"),
+            latent=True, sizes=np.ones(2), own_laws=FITZHUGH_LAWS, system=system,
+        )  # fmt: skip
+
+
+def lotka_volterra(folder: Path) -> Iterator[Case]:
+    """One and a half cycles of prey and predators; the law is the equation with its known constants."""
+    system = System(lotka_rates, (), (10.0, 10.0), (0, 1))
+    yield from _noisy(folder, "lotka_volterra", LOTKA_LAWS, system, (0.0, CYCLES))
+
+
+def ode_system(folder: Path) -> Iterator[Case]:
+    """Two coupled linear equations of second order with a known right side."""
+    frame = pd.read_csv(folder / "dae" / "ode_system.csv").sort_values("x1")
+    start = tuple(float(frame[name].iloc[0]) for name in ("y1", "y2", "d1y1dx1", "d1y2dx1"))
+    yield from _noisy(folder, "ode_system", LINEAR_LAWS, System(linear_rates, (), start, (0, 1)), (-4.0, 4.0))
+
+
+def catalysis(folder: Path) -> Iterator[Case]:
+    """A reactant that is used up on a surface; the two algebraic states are inserted into its equation."""
+    system = System(catalysis_rates, (), (1.0,), (0,))
+    yield from _noisy(folder, "catalysis", CATALYSIS_LAWS, system, (0.0, 1000.0))
+
+
+def _noisy(folder: Path, name: str, laws: tuple[str, ...], system: System, ends: tuple[float, float]) -> Iterator[Case]:
+    """25 rows drawn from the stored solution, for each noise, 30 % of the entries lost; scored at 300 other times."""
+    frame = pd.read_csv(folder / "dae" / f"{name}.csv").sort_values("x1")
+    frame = frame[frame["x1"].between(*ends)]
+    outputs = ("y1", "y2")[: len(system.shown)]
+    x, truth = frame[["x1"]].to_numpy(float), frame[list(outputs)].to_numpy(float)
+    sizes = truth.std(axis=0)
+    for number, noise in enumerate(NOISES):
+        generator = np.random.default_rng([number, 26])
+        chosen = generator.permutation(len(x))
+        fit, test = np.sort(chosen[:ROWS]), np.sort(chosen[ROWS : ROWS + TEST_ROWS])
+        y = truth[fit] + noise * sizes * generator.standard_normal(truth[fit].shape)
+        y[generator.random(y.shape) < MISSING] = np.nan
+        seen = ~np.isnan(y).all(axis=1)
+        yield Case(
+            name, f"noise {noise:.0%}", x[fit][seen], y[seen], ("x1",), outputs, (),
+            (Part(f"noise {noise:.0%}", x[test], truth[test]),), latent=True, sizes=sizes, own_laws=laws, system=system,
+        )  # fmt: skip
