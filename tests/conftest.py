@@ -19,3 +19,12 @@ hypothesis.settings.load_profile("repeatable")
 def rng() -> np.random.Generator:
     """A fresh generator with a fixed seed: the same numbers whatever ran before."""
     return np.random.default_rng(0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a fixture of their module run in one process, so that it is computed once."""
+    for item in items:
+        found = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
+        if any(fixture.scope == "module" for *_, fixture in found):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))

@@ -97,6 +97,41 @@ def rigid_body():
     save(figure, "tutorial_rigid_body")
 
 
+def bounds():
+    found = names_of("bounds")
+    years, shares, kept = found["years"], found["shares"], found["kept"]
+    x = years["year"].to_numpy()
+    figure, panels = plt.subplots(1, 2, figsize=(7.2, 2.6))
+    for axes, name in zip(panels, ["solar", "wind"], strict=True):
+        column = found["data"].outputs.index(name)
+        for gp, color, label in [(found["free"], WITHOUT, "sum is 100"), (found["bounded"], WITH, "and all >= 0")]:
+            band(axes, x, gp.posterior(years), column, color, label)
+        dots(axes, x[kept], shares[name][kept])
+        axes.axhline(0, color=FAINT, linewidth=1)
+        axes.set(title=name, xlabel="year", ylabel="share in %")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
+    save(figure, "tutorial_bounds")
+
+
+def gaps():
+    found = names_of("gaps")
+    filled, table, truth = found["filled"], found["table"], found["data"].Y
+    year = filled["year"].to_numpy()
+    figure, panels = plt.subplots(1, 2, figsize=(7.2, 2.6))
+    for axes, name in zip(panels, ["gas", "hydro"], strict=True):
+        empty = table[name].isna().to_numpy()
+        values = [filled[name + end].to_numpy()[empty] for end in ("", "_lower", "_upper")]
+        axes.plot(year, truth[name], color=FAINT, linewidth=1.2, label="reported")
+        dots(axes, year, table[name], label="given")
+        ends = [values[0] - values[1], values[2] - values[0]]
+        axes.errorbar(
+            year[empty], values[0], ends, fmt="o", color=WITH, markersize=4, linewidth=1, label="filled, 95 % interval"
+        )
+        axes.set(title=name, xlabel="year", ylabel="share in %")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    save(figure, "tutorial_gaps")
+
+
 if __name__ == "__main__":
-    for draw in (energy, rates, composition, force_balance, rigid_body):
+    for draw in (energy, rates, composition, force_balance, rigid_body, bounds, gaps):
         draw()

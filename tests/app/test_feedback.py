@@ -83,6 +83,15 @@ def test_a_column_of_that_name_gives_the_constant() -> None:
             ["d(z, t) = v: holds everywhere, by construction.", "d(z, t) is the rate at which z changes with t."],
         ),
         ("dz/dt = v", ["dz/dt = v: holds everywhere, by construction.", "d(z, t) is the rate at which z changes with t."]),
+        (
+            "dz/dt = v; v >= 0",
+            [
+                "dz/dt = v: holds everywhere, by construction.",
+                "d(z, t) is the rate at which z changes with t.",
+                "v >= 0: no prediction crosses this bound.",
+                "Where a bound moves a prediction, laws with derivatives do not hold.",
+            ],
+        ),
         ("z + v = 1 ± 0.5", ["z + v = 1 ± 0.5: holds up to a standard deviation of 0.5."]),
         ("z + v = 1 +- unknown", ["z + v = 1 +- unknown: holds up to an error that is estimated from complete rows."]),
         ("all >= 0", ["z >= 0: no prediction crosses this bound.", "v >= 0: no prediction crosses this bound."]),

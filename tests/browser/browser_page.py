@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,10 +58,12 @@ def tab_to(browser: Chrome, selector: str) -> None:
     raise AssertionError(f"{selector} cannot be reached with the tabulator")
 
 
-def test_the_newcomers_path(browser: Chrome, address: str, downloads: Path) -> None:
-    """Upload, law with its constants, fit, values, downloads; then all pages on the way are looked at."""
+def test_the_newcomers_path(browser: Chrome, downloads: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """The demo, the page, upload, law with its constants, fit, values, downloads, in less than three minutes."""
     begun = time.monotonic()
-    browser.get(address)
+    subprocess.run([sys.executable, "-m", "sumgp.cli.app", "demo", "--out", str(tmp_path / "demo")], check=True)
+    assert (tmp_path / "demo" / "report.html").is_file()
+    browser.get(request.getfixturevalue("address"))  # starts the program that serves the page
     shown(browser, "#file").send_keys(str(OSCILLATOR))
     shown(browser, "button.main").click()
     type_law(browser, LAW)
@@ -129,6 +133,20 @@ def test_the_law_while_it_is_typed(browser: Chrome, address: str) -> None:
     assert not browser.find_element(By.NAME, "constant-number").is_displayed()
 
 
+def test_bounds_rates_and_rough_laws_while_they_are_typed(browser: Chrome, address: str) -> None:
+    browser.get(address)
+    shown(browser, "button[value=oscillator]").click()
+    state(browser, "understood")
+    type_law(browser, "d(z, t) = v; z^2/2 + v^2/2 = E; -2 <= z <= 2")
+    said = state(browser, "understood")
+    assert "the rate at which z changes with t" in said
+    assert "no prediction crosses this bound" in said
+    browser.find_element(By.CSS_SELECTOR, "#the-law ~ details summary").click()
+    check_page(browser, "law-more")
+    type_law(browser, "z + v = 1 +- unknown")
+    assert "an error that is estimated from complete rows" in state(browser, "understood")
+
+
 def test_everything_by_keyboard_and_cancel(browser: Chrome, address: str) -> None:
     browser.get(address)
     tab_to(browser, "button[value=electricity]")
@@ -153,7 +171,7 @@ def test_a_column_name_cannot_become_a_script(browser: Chrome, address: str, tmp
     shown(browser, "button.main").click()
     type_law(browser, "`<img src=x onerror=window.hurt=1>` + b = 3")
     state(browser, "understood")
-    shown(browser, "summary").click()
+    shown(browser, "#settings").click()
     shown(browser, "input[name=quick]").click()
     shown(browser, "#fit").click()
     shown(browser, "#words .headline")

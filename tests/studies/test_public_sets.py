@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -190,6 +192,10 @@ def test_page_compares_only_cases_that_all_methods_saw(folder, tmp_path):
     text = write_page(records, sets, {}, tmp_path).read_text()
     assert "| noise 1% | **law** |" in text
     assert "3 parts of 1 sets" in text
+    assert "warned" not in text
+    doubtful = [replace(record, warnings=["the law is wrong"]) for record in records]
+    text = write_page(doubtful, sets, {}, tmp_path).read_text()
+    assert text.count("Our fit of noise 1% warned: the law is wrong.") == 1
 
 
 def test_a_total_before_its_parts_is_a_hierarchy(tmp_path):

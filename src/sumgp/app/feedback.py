@@ -75,6 +75,7 @@ def law_feedback(choice: Choice, columns: Sequence[str]) -> Feedback:
     plain = [] if both.law is None else in_plain_words(both.law, choice.inputs)
     if both.bounds is not None:
         plain += [f"{label}: no prediction crosses this bound." for label in dict.fromkeys(both.bounds.labels)]
+        plain += [f"{text[0].upper()}{text[1:]}." for text in both.conflicts()]
     return Feedback(UNDERSTOOD, SAYS, tuple(plain), explained, constants=constants)
 
 

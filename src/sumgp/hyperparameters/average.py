@@ -53,7 +53,7 @@ def flattened(log_weights: np.ndarray, least: float) -> tuple[np.ndarray, float]
     power = 1.0
     if not effective(_normalised(log_weights, 1.0)) >= needed:
         power, _ = bisected(lambda power: not effective(_normalised(log_weights, power)) >= needed, 0.0, 1.0, 30)
-    return _normalised(log_weights, power), power
+    return _normalised(log_weights, power), float(power)
 
 
 def effective(weights: np.ndarray) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from sklearn.gaussian_process.kernels import Kernel
 
+from sumgp.numerics import LOG_2PI
 from sumgp.priors import HyperPrior, KernelOnPoints, MultitaskPrior, lengthscale_mask
 
 RATIOS = np.array([1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0])  # noise sd over amplitude
@@ -109,7 +110,7 @@ class Scan:
         """Sum over the outputs of the highest log evidence of each alone, at the rows that are looked at."""
         values = self._profile(kernel, priors).value.max(axis=0)
         counts = np.sum(~np.isnan(self.y[self.rows]), axis=0)
-        return float(np.sum(np.where(counts >= FEWEST_VALUES, values - 0.5 * counts * np.log(2.0 * np.pi), 0.0)))
+        return float(np.sum(np.where(counts >= FEWEST_VALUES, values - 0.5 * counts * LOG_2PI, 0.0)))
 
     def _profile(self, kernel: Kernel, priors: Sequence[HyperPrior]) -> Profile:
         key = repr((kernel, priors))

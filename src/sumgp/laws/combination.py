@@ -42,7 +42,13 @@ class BoundConstraint(NamedTuple):
     def explain(self) -> str:
         """Several lines: the law as understood and its strategy, then one line for each bound."""
         words = [BOUNDS_ALONE] if self.law is None else [explain_law(self.law)]
-        return "\n".join([*words, *([] if self.bounds is None else self.bounds.explain())])
+        return "\n".join([*words, *([] if self.bounds is None else self.bounds.explain()), *self.conflicts()])
+
+    def conflicts(self) -> list[str]:
+        """What bounds cost a law with derivatives: predictions are moved into bounds one by one, their slopes are not."""
+        if self.bounds is None or self.law is None or not self.law.derivatives:
+            return []
+        return ["where a bound moves a prediction, laws with derivatives do not hold"]
 
 
 def bind_constraint(

@@ -13,7 +13,6 @@ CLOSED = 3e-3  # rows that meet the law this well (in sds of the outputs) have n
 ROUNDED = 1.5  # times the standard deviation that rounding of the values alone would cause
 FEWEST_ROWS = 3
 MOST_MISPRINTS = 0.05  # of the rows
-MISPRINT = 10.0  # times the size that most rows have
 MOST_DIGITS = 9  # decimals looked for; values with more are not rounded
 TRACE = 1e-12  # of the law's largest term: round-off of sums
 

@@ -27,4 +27,5 @@ from sumgp.numerics.linear_algebra import (
 )
 from sumgp.numerics.nearest import Nearest, Polyhedra, nearest_points
 from sumgp.numerics.parallel import Lost, spread
-from sumgp.numerics.quadrature import normal_rule, standard_normal
+from sumgp.numerics.quadrature import LOG_2PI, normal_rule, standard_normal
+from sumgp.numerics.roots import Bracket, bracketed_roots

@@ -338,9 +338,12 @@ def backtrack(step: Callable[[float], Point | None], shortest: float) -> Point |
     return None
 
 
-def bisected(above: Callable[[float], bool], low: float, high: float, halvings: int) -> tuple[float, float]:
-    """Ends of what is left of the interval in which ``above`` turns from False to True."""
+def bisected(above: Callable[[Any], Any], low: Any, high: Any, halvings: int) -> tuple[Any, Any]:
+    """Ends of what is left of intervals in which ``above`` turns from False to True: numbers, or arrays of one shape."""
     for _ in range(halvings):
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if above(middle) else (middle, high)
+        if np.all((middle == low) | (middle == high)):
+            break
+        over = above(middle)
+        low, high = np.where(over, low, middle), np.where(over, middle, high)
     return low, high

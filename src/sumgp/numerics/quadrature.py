@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
+LOG_2PI = float(np.log(2.0 * np.pi))
 # Half-width, in standard deviations, of the window that stands for the whole line; 1e-16 of a normal lies outside.
 _WINDOW = 8.3
 

@@ -9,12 +9,11 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from sumgp.data import Data
-from sumgp.numerics import standard_normal
+from sumgp.numerics import Bracket, bracketed_roots, standard_normal
 from sumgp.transforms import Transform
 
 PIECES = 8  # of each segment between neighbouring inputs that is searched for switches
-PRECISE = 1e-12  # share of a piece up to which a switch is located
-MOST_ROUNDS = 60  # bisections of an interval down to round-off
+PRECISE = 1e-12  # of a piece, and of the mean's change along it, up to which a switch is located
 
 # (n, D + E) inputs in the user's units -> means and standard deviations (n, T) of the outputs in the user's units
 Guide = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -74,39 +73,24 @@ def _located(guide: Guide, crossings: list[_Crossing]) -> tuple[Switch, ...]:
     each, output = np.arange(len(crossings)), np.array([c.output for c in crossings])
     point = np.array([c.point for c in crossings])
 
-    def inputs(share: np.ndarray) -> np.ndarray:
-        return start + share[:, None] * (end - start)
+    ends = np.array([[c.at_start, c.at_end] for c in crossings])
+    sign = np.sign(ends[:, 1])
+    largest = np.abs(ends).max(axis=1)
 
-    def offset(share: np.ndarray) -> np.ndarray:
-        return guide(inputs(share))[0][each, output] - point
+    def offset(share: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        x = start[rows] + share[:, None] * (end - start)[rows]
+        return sign[rows] * (guide(x)[0][each[: len(rows)], output[rows]] - point[rows])
 
-    x = inputs(_roots(offset, np.array([c.at_start for c in crossings]), np.array([c.at_end for c in crossings])))
+    def close(value: np.ndarray, width: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return (np.abs(value) <= PRECISE * largest[rows]) | (width < PRECISE)
+
+    bracket = Bracket(np.zeros(len(sign)), np.ones(len(sign)), sign * ends[:, 0], sign * ends[:, 1])
+    x = start + bracketed_roots(offset, bracket, close)[:, None] * (end - start)
     sds = guide(x)[1][each, output]
     return tuple(
         Switch(c.output, at, float(c.h.value(np.array(c.point))), _spread(c.h, c.point, float(sd)))
         for c, at, sd in zip(crossings, x, sds, strict=True)
     )
-
-
-def _roots(function: Callable[[np.ndarray], np.ndarray], at_zero: np.ndarray, at_one: np.ndarray) -> np.ndarray:
-    """Zeros between 0 and 1 of many functions at once, by regula falsi with halved ends (Illinois).
-
-    ``at_zero`` and ``at_one`` are the functions' values there, of different signs.
-    """
-    other, best = np.zeros(len(at_zero)), np.ones(len(at_zero))
-    f_other, f_best = at_zero.astype(float), at_one.astype(float)
-    for _ in range(MOST_ROUNDS):
-        going = f_best != 0
-        step = np.where(going, f_best * (best - other) / np.where(going, f_best - f_other, 1.0), 0.0)
-        trial = best - step
-        f_trial = np.where(going, function(trial), 0.0)
-        crossed = f_trial * f_best <= 0
-        other = np.where(going & crossed, best, other)
-        f_other = np.where(going, np.where(crossed, f_best, 0.5 * f_other), f_other)
-        best, f_best = trial, f_trial
-        if np.all(np.abs(step) < PRECISE):
-            break
-    return best
 
 
 def _spread(h: Transform, point: float, sd: float) -> float:

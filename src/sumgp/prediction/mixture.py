@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
-from sumgp.numerics import standard_normal
+from sumgp.numerics import LOG_2PI, Bracket, bracketed_roots, standard_normal
 from sumgp.prediction.point_draws import likelier_mean
 from sumgp.strategies import Fitted, JointSum, Marginals, Unprojected, joined
 
@@ -105,7 +105,7 @@ class GaussianMixture:
     def log_density(self, values: np.ndarray) -> np.ndarray:
         """(n, T) log densities at ``values``."""
         z = (values - self.means) / self.sds
-        parts = -0.5 * z**2 - np.log(self.sds) - 0.5 * np.log(2.0 * np.pi) + np.log(self.weights)[:, None, None]
+        parts = -0.5 * z**2 - np.log(self.sds) - 0.5 * LOG_2PI + np.log(self.weights)[:, None, None]
         return logsumexp(parts, axis=0)
 
     @property
@@ -148,11 +148,9 @@ def mixture_quantile(means: np.ndarray, sds: np.ndarray, weights: np.ndarray, pr
     return value.reshape(means.shape[1:])
 
 
-STEPS = 60  # of a root finder whose bracket halves at least every third
 MOST_WIDENED = 45  # doublings of a bracket that starts four spreads wide
 SKEWED_PRECISION = 1e-10  # of a quantile, in probability
 NARROW = 1e-8  # bracket around a jump of the distribution function, in spreads
-FEW = 0.6  # share of points that are left, at which the others are set aside
 POINTS_AT_ONCE = 20_000  # values in one call, which bounds memory
 NODES = 12  # of the average over the noise of a new measurement
 
@@ -201,39 +199,27 @@ class SkewedMixture:
         return {}
 
     def quantile(self, probability: float, centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
-        """(n, T) values below which ``probability`` lies, by false position in a bracket around centre and spread (n, T).
+        """(n, T) values below which ``probability`` lies, in a bracket around centre and spread (n, T).
 
-        The end that stays has its distance halved (Illinois), and each third step is a bisection: jumps of the
-        distribution function, where an interval ends at the edge of a domain, leave false position no slope to use.
+        The distribution function jumps where an interval ends at the edge of a domain.
         """
-        low, high, below, above = self._bracket(probability, centre, spread)
-        result = 0.5 * (low + high)
-        rows, mixture = np.arange(len(centre)), self
-        for step in range(STEPS):
-            with np.errstate(all="ignore"):
-                secant = low - below * (high - low) / (above - below)
-            inside = np.isfinite(secant) & (secant > low) & (secant < high) & (step % 3 != 2)
-            value = np.where(inside, secant, 0.5 * (low + high))
-            miss = mixture.cdf(value) - probability
-            left = miss < 0
-            # An end that stays twice would hold the secant back.
-            above, below = np.where(left, 0.5 * above, miss), np.where(left, miss, 0.5 * below)
-            low, high = np.where(left, value, low), np.where(left, high, value)
-            result[rows] = value
-            open_rows = np.any((np.abs(miss) >= SKEWED_PRECISION) & (high - low >= NARROW * spread[rows]), axis=1)
-            if not open_rows.any():
-                break
-            if open_rows.sum() <= FEW * len(rows):
-                # A few points with jumps take many steps: the others need not wait with them.
-                mixture, rows = mixture.at(open_rows), rows[open_rows]
-                low, high, below, above = (a[open_rows] for a in (low, high, below, above))
-        return result
+        kept = [(np.arange(len(centre)), self)]
+
+        def missed(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+            if len(rows) < len(kept[0][0]):
+                kept[0] = (rows, self.at(rows))
+            return kept[0][1].cdf(values) - probability
+
+        def close(miss: np.ndarray, width: np.ndarray, rows: np.ndarray) -> np.ndarray:
+            return (np.abs(miss) < SKEWED_PRECISION) | (width < NARROW * spread[rows])
+
+        return bracketed_roots(missed, self._bracket(probability, centre, spread), close)
 
     def at(self, rows: np.ndarray) -> SkewedMixture:
         """The mixture at some of its points."""
         return SkewedMixture([part.at(rows) for part in self.parts], self.weights, self.noise)
 
-    def _bracket(self, probability: float, centre: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _bracket(self, probability: float, centre: np.ndarray, spread: np.ndarray) -> Bracket:
         """Ends (n, T) around the quantile, widened until they hold it, and how far the probability is missed there."""
         low, high = centre - 2.0 * spread, centre + 2.0 * spread
         below, above = self.cdf(low) - probability, self.cdf(high) - probability
@@ -243,7 +229,7 @@ class SkewedMixture:
                 break
             low, high = np.where(short, low - (high - low), low), np.where(over, high + (high - low), high)
             below, above = self.cdf(low) - probability, self.cdf(high) - probability
-        return low, high, below, above
+        return Bracket(low, high, below, above)
 
 
 # Share of an output's variance due to the law's curvature above which draws tell its distribution. A parabola's end is

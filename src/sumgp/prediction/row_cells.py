@@ -15,9 +15,8 @@ from scipy.special import logsumexp
 
 from sumgp.data import Data
 from sumgp.laws import project
+from sumgp.numerics import LOG_2PI
 from sumgp.strategies import Cells, Fitted, OwnComponent
-
-LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 class Rows(NamedTuple):

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sumgp.numerics import LOG_2PI
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers.dense import Evidence
-
-LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 class ClosedRows(NamedTuple):

@@ -13,9 +13,9 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from sumgp.errors import DataError
-from sumgp.numerics import check_memory, cholesky, cholesky_inverse, solve_cholesky
+from sumgp.numerics import LOG_2PI, check_memory, cholesky, cholesky_inverse, solve_cholesky
 from sumgp.priors import KernelOnPoints, MultitaskPrior, SchurConditioning, nullspace_basis
-from sumgp.solvers.kronecker import LOG_2PI, KroneckerEvidence, fits_kronecker, has_kronecker_form
+from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker, has_kronecker_form
 from sumgp.solvers.latent_evidence import LatentEvidence
 
 LARGE_BLOCKS = 64  # points

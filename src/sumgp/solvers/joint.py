@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sumgp.numerics import check_memory, cholesky, cholesky_inverse, pivoted_cholesky, solve_cholesky, solve_lower
+from sumgp.numerics import LOG_2PI, check_memory, cholesky, cholesky_inverse, pivoted_cholesky, solve_cholesky, solve_lower
 from sumgp.priors import KernelOnPoints, MultitaskPrior
-from sumgp.solvers.dense import LOG_2PI, against_points, against_tasks
+from sumgp.solvers.dense import against_points, against_tasks
 
 REPEATED = 1e-11  # a row whose variance given the others is smaller than this share of its own repeats them
 

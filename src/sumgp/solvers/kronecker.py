@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sumgp.numerics import cholesky, solve_lower
+from sumgp.numerics import LOG_2PI, cholesky, solve_lower
 from sumgp.priors import KernelOnPoints, MultitaskPrior
 
-LOG_2PI = float(np.log(2.0 * np.pi))
 MOST_MISSING = 0.2  # share of the entries up to which the Kronecker form is measured to be faster than one dense factor
 
 

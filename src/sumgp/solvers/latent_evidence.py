@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sumgp.numerics import cholesky, cholesky_inverse, solve_cholesky
+from sumgp.numerics import LOG_2PI, cholesky, cholesky_inverse, solve_cholesky
 from sumgp.priors import KernelDerivatives, MultitaskPrior
-
-LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 class LatentEvidence:

@@ -9,7 +9,7 @@ import numpy as np
 from sumgp.errors import ConstraintError, DataError
 from sumgp.laws import Law, SumLaw, linear_rows, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw
-from sumgp.solvers import ClosedEvidence, Evidence, JointEvidence, Kronecker, build_features, condition_on_data
+from sumgp.solvers import ClosedEvidence, Evidence, JointEvidence, build_features, condition_on_data
 from sumgp.strategies.averaging import EvidenceOf, fit_candidates, mix
 from sumgp.strategies.linearized import LawEngine
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy, closed_imbalance, closed_law_rows
@@ -46,7 +46,7 @@ class Conditioned(Strategy):
         task_law, keep = TaskLaw(rows.F, rows.noise, rows.right_sides(problem.data.x)), list(rows.right_sides.keep)
         imbalance = closed_imbalance(problem)
         closed = imbalance is not None and bool(np.all(imbalance.closed[keep] & (rows.noise == 0)))
-        kronecker = isinstance(problem.solver, Kronecker)
+        kronecker = problem.solver.separable
         problem = replace(problem, noise=replace(problem.noise, closed=closed and not kronecker))
         priors = problem.priors("task", law=task_law)
         fitted = fit_candidates(

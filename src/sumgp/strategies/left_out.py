@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, logit, logsumexp, softmax
 
-from sumgp.numerics import symmetric_root
+from sumgp.numerics import LOG_2PI, symmetric_root
 from sumgp.priors import MultitaskPrior, NoiseModel, nullspace_basis
 from sumgp.strategies.averaging import WIDENING, Mixed, joined
 from sumgp.strategies.problem import FitProblem, PosteriorComponent
 
-LOG_2PI = float(np.log(2.0 * np.pi))
 # V <= R in exact arithmetic, and equal where a measurement alone says what is known; round-off and tapers exceed it.
 SMALLEST_GAP = 1e-6  # of the noise
 NO_NOISE = 1e-10  # variance along a direction in which closed data have none, as a share of the largest

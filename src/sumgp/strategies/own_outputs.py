@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadra
 
 from sumgp.hyperparameters import row_spacing
 from sumgp.laws import UnitFreeLaw, project
+from sumgp.numerics import LOG_2PI
 from sumgp.priors import hyper_priors, quasi_periodic, shown_period
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.joint_gaussian import JointGaussian
@@ -36,7 +37,6 @@ FEWEST_VALUES = 5  # of each output
 MOST_ROWS = 600  # with more, the eigendecompositions of a grid take longer than a search
 LEAST_SHRINKAGE = 0.02  # of correlations, so that closed data leave no direction without variance
 LEAST_EIGENVALUE = 1e-3  # of the correlation matrix
-LOG_2PI = float(np.log(2.0 * np.pi))
 
 Way = Sequence[np.ndarray] | None  # blocks of rows that are left out in turn; None = each row on its own
 

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sumgp.numerics import bisected
 from sumgp.transforms.base import REAL_LINE, Branches, Interval, Transform
 from sumgp.transforms.elementary import Relaxed
+
+ALL_HALVINGS = 2200  # more than there are between the largest and the smallest doubles
 
 ArrayFunction = Callable[[np.ndarray], np.ndarray]
 
@@ -90,12 +93,8 @@ class CustomTransform(Transform):
             lo = (
                 np.full(target.shape, interval[0]) if np.isfinite(interval[0]) else _reach(anchor, -1.0, lambda f: ~below(f))
             )
-            while True:
-                middle = 0.5 * (lo + hi)
-                if np.all((middle == lo) | (middle == hi)):
-                    return middle
-                under = below(middle)
-                lo, hi = np.where(under, middle, lo), np.where(under, hi, middle)
+            lo, hi = bisected(lambda f: ~below(f), lo, hi, ALL_HALVINGS)
+            return 0.5 * (lo + hi)
 
     def _within(self, function: ArrayFunction, f: np.ndarray) -> np.ndarray:
         f = np.asarray(f, dtype=float)

@@ -23,10 +23,10 @@ class Part:
 class Case:
     """Rows ``x`` (N, D + E), ``y`` (N, T, NaN = not measured) for fitting, a law that is true, and the parts.
 
-    ``laws`` hold between the outputs of a row: everybody is moved onto them. ``own_laws``, with derivatives or up to an
-    error, and ``bounds`` are taken by our fit only; ``system`` is the differential equation for least squares on its
-    solution. ``extra`` names the E columns of x that only the law uses. ``latent``: parts hold noiseless values, else
-    measurements. ``sizes`` (T,): errors are divided by them; None = by the pooled standard deviation of the rows.
+    ``laws`` hold between the outputs of a row: everybody is moved onto them. Our fit takes ``own_laws`` in their place where
+    there are any, with derivatives or up to an error, and ``bounds``. ``system`` is the differential equation for least
+    squares on its solution. ``extra`` names the E columns of x that only the law uses. ``latent``: parts hold noiseless
+    values, else measurements. ``sizes`` (T,): errors are divided by them; None = by the pooled standard deviation.
     """
 
     set_name: str

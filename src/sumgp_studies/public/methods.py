@@ -59,7 +59,7 @@ def fitted(case: Case, law: bool) -> Predict:
     """ConstrainedGP with its defaults; groups where the set says that outputs are coordinates."""
     columns = [*case.inputs, *(case.extra if law else ())]
     gp = sumgp.ConstrainedGP(
-        [*case.laws, *case.own_laws, *case.bounds] if law else None,
+        [*(case.own_laws or case.laws), *case.bounds] if law else None,
         outputs=list(case.outputs),
         inputs=list(case.inputs),
         constants=case.constants if law else None,

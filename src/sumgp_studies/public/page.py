@@ -64,7 +64,7 @@ def write_page(
         own = table[table["set"] == entry.name]
         if len(own):
             lines += [f"## {entry.title}", "", f"`{entry.name}`. Source: {entry.source}; licence: {entry.licence}.", ""]
-            lines += [*_set_table(own), ""]
+            lines += [*_set_table(own), *_doubts(records, entry.name), ""]
             lost = summary[(summary["set"] == entry.name) & (summary["ratio"] > LOST)]
             lines += [f"Where we lose: {entry.cause}", ""] if len(lost) and entry.cause else []
             lines += [f"Published, not measured here: {entry.published}", ""] if entry.published else []
@@ -97,6 +97,13 @@ def _summary_lines(summary: pd.DataFrame) -> list[str]:
         named = ", ".join(f"{r['set']} {r['part']} ({r['coverage']:.2f})" for _, r in wide.iterrows())
         lines += ["", f"Where our 95 % intervals cover less than 92 % or more than 98 %: {named}."]
     return lines
+
+
+def _doubts(records: Sequence[Record], name: str) -> list[str]:
+    """What our fits with the law warned of, once for each part."""
+    told = [r for r in records if r.method == LAW and r.experiment.partition("/")[0] == name and r.warnings]
+    each = dict.fromkeys((r.experiment.partition("/")[2], words) for r in told for words in r.warnings)
+    return [line for part, words in each for line in ("", f"Our fit of {part} warned: {words}.")]
 
 
 def _set_table(own: pd.DataFrame) -> list[str]:

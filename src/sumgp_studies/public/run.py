@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from sumgp.errors import SumGPWarning
 from sumgp.numerics import Lost, limited_threads, spread
 from sumgp_studies.experiments import Record, RecordFile
 from sumgp_studies.public.case import Case
@@ -67,19 +69,30 @@ def unfinished(tasks: Sequence[PublicTask], file: RecordFile) -> list[PublicTask
 
 def run_public_task(task: PublicTask) -> list[Record]:
     """Fit, predict and score; a method that fails gives a record that says so."""
-    with warnings.catch_warnings(), limited_threads(1):
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True) as told, limited_threads(1):
+        warnings.simplefilter("always")
         try:
             parts = scored(task.case, COMPETITORS[task.method].fit)
         except FAILURES as error:
             return [_record(task, "all", f"failed: {type(error).__name__}: {error}")]
+    # Doubts of our own fits belong to their scores.
+    doubts = list(dict.fromkeys(str(w.message) for w in told if issubclass(w.category, SumGPWarning)))
     return [
-        _record(task, p["part"], "ok", rmse=p["mse"] ** 0.5, coverage=p["coverage"], nlpd=p["nlpd"], cpu_seconds=p["cpu"])
+        _record(
+            task,
+            p["part"],
+            "ok",
+            warnings=doubts,
+            rmse=p["mse"] ** 0.5,
+            coverage=p["coverage"],
+            nlpd=p["nlpd"],
+            cpu_seconds=p["cpu"],
+        )
         for p in parts
     ]
 
 
-def _record(task: PublicTask, part: str, status: str, **scores: float) -> Record:
+def _record(task: PublicTask, part: str, status: str, **scores: Any) -> Record:
     return Record(
         experiment=f"{task.case.set_name}/{part}",
         noise=None,
@@ -90,7 +103,7 @@ def _record(task: PublicTask, part: str, status: str, **scores: float) -> Record
         data="public",
         status=status,
         version=metadata.version("sumgp"),
-        **scores,  # type: ignore[arg-type]
+        **scores,
     )
 
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sumgp.errors import Status, SumGPWarning
-from sumgp.numerics import cholesky, cholesky_inverse, solve_cholesky, solve_lower
-from sumgp.paper_method.likelihoods import LOG_TWO_PI, Likelihood, NoisySites
+from sumgp.numerics import LOG_2PI, cholesky, cholesky_inverse, solve_cholesky, solve_lower
+from sumgp.paper_method.likelihoods import Likelihood, NoisySites
 
 # Site precisions stay above this share of the prior's own, so that every site has a target and a positive variance.
 PRECISION_FLOOR = 1e-9
@@ -236,7 +236,7 @@ def _given_others(
     right = np.column_stack([K[np.ix_(others, rest)], residual]) * root[:, None]
     solved = solve_lower(factor, right)
     half, white = solved[:, :-1], solved[:, -1]
-    log_density = np.sum(np.log(root / np.diagonal(factor))) - 0.5 * (white @ white + len(root) * LOG_TWO_PI)
+    log_density = np.sum(np.log(root / np.diagonal(factor))) - 0.5 * (white @ white + len(root) * LOG_2PI)
     return _GivenOthers(m[rest] + half.T @ white, K[np.ix_(rest, rest)] - half.T @ half, float(log_density))
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-LOG_TWO_PI = float(np.log(2.0 * np.pi))
-
 
 @dataclass(frozen=True)
 class Terms:

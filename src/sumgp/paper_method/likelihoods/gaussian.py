@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from sumgp.paper_method.likelihoods.base import LOG_TWO_PI, Likelihood, NoisySites, Terms, column
+from sumgp.numerics import LOG_2PI
+from sumgp.paper_method.likelihoods.base import Likelihood, NoisySites, Terms, column
 from sumgp.paper_method.likelihoods.links import Link, link_of
 from sumgp.paper_method.likelihoods.moments import matched_moments, plain_transformed
 from sumgp.transforms import Transform
@@ -30,7 +31,7 @@ class GaussianLikelihood(Likelihood):
         scaled = precision * residual
         zero = np.zeros_like(u)
         return Terms(
-            log_density=0.5 * (np.log(precision) - LOG_TWO_PI - scaled * residual),
+            log_density=0.5 * (np.log(precision) - LOG_2PI - scaled * residual),
             first=scaled,
             second=-precision,
             curvature=precision,
@@ -102,7 +103,7 @@ class LinkedLikelihood(Likelihood):
         curvature = precision * g.first**2
         jacobian = column(self._log_jacobian, u)
         return Terms(
-            log_density=0.5 * (np.log(precision) - LOG_TWO_PI - precision * residual**2) + jacobian,
+            log_density=0.5 * (np.log(precision) - LOG_2PI - precision * residual**2) + jacobian,
             first=precision * residual * g.first,
             second=precision * residual * g.second - curvature,
             curvature=curvature,

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sumgp.paper_method.likelihoods.base import LOG_TWO_PI, Likelihood, NoisySites, Terms, column
+from sumgp.numerics import LOG_2PI
+from sumgp.paper_method.likelihoods.base import Likelihood, NoisySites, Terms, column
 from sumgp.paper_method.likelihoods.moments import matched_moments, plain_transformed
 from sumgp.transforms import Square
 
@@ -42,7 +43,7 @@ class NoncentralSquare(Likelihood):
         z = np.sqrt(rate * inside)
         quotient, sech2 = _tanh_quotient(z), 1.0 / np.cosh(np.minimum(z, 300.0)) ** 2
         log_cosh = z + np.log1p(np.exp(-2.0 * z)) - np.log(2.0)
-        constant = -0.5 * (LOG_TWO_PI + np.log(variance) + np.log(np.where(square > 0, square, 1.0)))
+        constant = -0.5 * (LOG_2PI + np.log(variance) + np.log(np.where(square > 0, square, 1.0)))
         score = 0.5 * (rate * quotient - 1.0 / variance)
         curvature = 1.0 / (4.0 * inside * variance + 2.0 * variance**2)
         positive = u >= 0

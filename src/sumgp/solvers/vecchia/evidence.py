@@ -12,11 +12,11 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from sumgp.errors import NumericalError
+from sumgp.numerics import LOG_2PI
 from sumgp.solvers.vecchia.blocks import BlockGroup
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
 
 AT_ONCE = 150_000  # entries of the matrices of blocks that are worked on together: they stay in the processor's caches
-LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 class Latents(NamedTuple):
