@@ -332,6 +332,33 @@ def test_a_law_that_bounds_leave_out_of_reach_is_told():
     assert "missed by" in gp.fit_report_.status
 
 
+def test_bounds_that_the_data_contradict_are_told():
+    X, Y = measured()
+    for constraint, who in ((Bounds({"a": 2.0}), "a bound"), ([SHARES, "a >= 0.6"], "the law or a bound")):
+        with pytest.warns(sumgp.SumGPWarning, match="and the bounds against the data"):
+            gp = fitted(constraint, X, Y)
+        assert gp.fit_report_.status.startswith(f"{who} pulls 'a' away from its data")
+
+
+def test_measured_values_far_outside_a_bound_are_told():
+    """A capacity below the peak: too few rows for the whole output to be off, too far for noise."""
+    X, Y = measured(40)
+    with pytest.warns(sumgp.SumGPWarning, match=r"measured values of 'a' lie outside its bounds by more than noise"):
+        gp = fitted([SHARES, "all >= 0", f"a <= {Y[:, 0].max() - 0.4:g}"], X, Y)
+    assert gp.fit_report_.status != "converged"
+    assert fitted([SHARES, "all >= 0"], X, Y).fit_report_.status == "converged"
+
+
+def test_bounds_that_move_points_off_slopes_are_told():
+    t = np.linspace(0, 6, 30)[:, None]
+    Y = np.hstack([1 - np.exp(-t), np.exp(-t)]) + 0.05 * np.random.default_rng(3).standard_normal((30, 2))
+    gp = fitted(["d(a, t) = b", "b >= 0", "a <= 1"], t, Y, inputs=["t"], outputs=["a", "b"])
+    assert gp.fit_report_.status.startswith(
+        "converged, but bounds move points off a law with derivatives: law 'd(a, t) = b'"
+    )
+    assert told(gp.posterior(t))[:, :, 1].min() >= 0.0
+
+
 def test_zeros_in_a_composition_need_no_replacement():
     t = np.linspace(0, 1, 16)
     a = np.maximum(0.6 - 1.5 * t, 0.0)
@@ -420,7 +447,9 @@ def test_the_command_line(tmp_path):
     alone = run(app, ["check", "a >= 0", "--outputs", "a,b,c", "--json"])
     assert '"bounds": [\n    "a >= 0"\n  ]' in alone.output
     assert '"strategy": "Unconstrained"' in alone.output
-    assert run(app, ["check", SHARES, "a >= 2", "b >= 0", "c >= 0", "--outputs", "a,b,c"]).exit_code != 0
+    refused = run(app, ["check", SHARES, "a >= 2", "b >= 0", "c >= 0", "--outputs", "a,b,c"])
+    assert refused.exit_code != 0
+    assert "and 'a + b + c = 1' together; correct" in str(refused.exception)
     arguments = ["fit", str(table), "--inputs", "t", "--out", str(tmp_path / "out"), "--plug-in", "--grid", "15"]
     done = run(app, [*arguments, "--constraint", SHARES, "--constraint", "all >= 0"])
     assert done.exit_code == 0, done.output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import socket
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from sumgp.app.code import python_lines
 from sumgp.app.command import _socket
 from sumgp.app.forms import choice_of, first_choice
 from sumgp.app.reading import TABLE, points_table, read_upload
+from sumgp.app.rendering import STATIC
 from sumgp.app.store import plain_name
 from sumgp.errors import DataError
 
@@ -170,3 +172,9 @@ def test_the_address_takes_connections_before_the_server_runs() -> None:
     """A browser is opened at once; one that is quicker than the server must not be refused."""
     with _socket(0) as listening, socket.create_connection(listening.getsockname(), timeout=5):
         pass
+
+
+def test_every_file_that_the_page_serves_is_in_the_built_package() -> None:
+    settings = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    endings = {Path(pattern).suffix for pattern in settings["tool"]["setuptools"]["package-data"]["sumgp"]}
+    assert {Path(path).suffix for _, path, _ in STATIC.values()} <= endings

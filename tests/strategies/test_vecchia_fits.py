@@ -17,7 +17,7 @@ from sumgp.errors import ConstraintError, DataError
 from sumgp.estimator import preparation
 from sumgp.solvers import Automatic
 from sumgp.solvers.vecchia import map_bytes, search
-from sumgp.strategies import Asked, choose_map_solver
+from sumgp.strategies import Asked, choose_map_solver, vecchia_fits
 
 SHARES = "a + b + c = 1"
 NAMES = ["a", "b", "c"]
@@ -77,6 +77,47 @@ def test_noise_covariance_between_outputs_is_found() -> None:
     gp = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia(), kernel=Matern([1.0, 1.0], nu=2.5)).fit(x, y)
     found = np.asarray(gp.fit_report_["noise_covariance"]) * np.outer(gp.scaling_.y_scale, gp.scaling_.y_scale)
     np.testing.assert_allclose(found, R, atol=0.008)
+
+
+def test_measurements_of_closed_rows_have_the_noise_that_was_learned() -> None:
+    """Noise of very different size along the law's plane: independent noise, conditioned on the law, is too small."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(400, 2))
+    noise = 0.3 * rng.standard_normal((400, 1)) * [1.0, -1.0, 0.0] + 0.03 * rng.standard_normal((400, 1)) * [0.0, 1.0, -1.0]
+    gp = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia(), kernel=Matern([1.0, 1.0], nu=2.5)).fit(x, shares(x) + noise)
+    assert gp.fit_report_["closed_data"]
+    seen = gp.posterior(AT).observed()
+    added = seen.std**2 - gp.posterior(AT).std ** 2
+    np.testing.assert_allclose(np.sqrt(added.mean(axis=0)), [0.3, 0.3, 0.03], rtol=0.15)
+    draws = gp.posterior(AT[:1]).observed().sample(4000, random_state=0)[:, 0]
+    np.testing.assert_allclose(draws.sum(axis=1), 1.0, atol=1e-9)
+    np.testing.assert_allclose(draws.std(axis=0), seen.std[0], rtol=0.08)
+    block = seen.covariance()[:3, :3]
+    np.testing.assert_allclose(np.sqrt(np.diag(block)), seen.std[0], rtol=1e-6)
+
+
+def test_measurements_share_noise_where_rows_do_not_meet_the_law() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(400, 2))
+    y = shares(x) + 0.2 * rng.standard_normal((400, 1)) + 0.05 * rng.standard_normal((400, 3))
+    gp = ConstrainedGP(None, outputs=NAMES, solver=Vecchia(), kernel=Matern([1.0, 1.0], nu=2.5)).fit(x, y)
+    at = gp.posterior(AT[:1])
+    added = np.cov((at.observed().sample(4000, random_state=0)[:, 0]).T) - np.cov(at.sample(4000, random_state=0)[:, 0].T)
+    np.testing.assert_allclose(added, 0.04 + 0.0025 * np.eye(3), atol=0.012)
+    np.testing.assert_allclose(at.observed().covariance() - at.covariance(), added, atol=0.012)
+
+
+def test_a_trend_beside_short_waves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(500, 2))
+    short = np.linalg.cholesky(Matern(0.04, nu=1.5)(x) + 1e-9 * np.eye(500)) @ rng.standard_normal(500)
+    y = (3.0 * np.sin(3.0 * x[:, 0]) + 3.0 * x[:, 1] + short)[:, None]
+    gp = ConstrainedGP(solver=Vecchia()).fit(x, y)
+    assert gp.fit_report_["kernel"] == "Matern 3/2 + Matern 3/2"
+    monkeypatch.setattr(vecchia_fits, "FURTHER_TERMS", 0)
+    alone = ConstrainedGP(solver=Vecchia()).fit(x, y)
+    assert alone.fit_report_["kernel"] == "Matern 3/2"
+    assert gp.fit_report_.log_evidence > alone.fit_report_.log_evidence + 5.0
 
 
 def test_samples_have_the_moments_that_are_told() -> None:

@@ -23,6 +23,7 @@ from sumgp.data import (
     with_extra_columns,
 )
 from sumgp.errors import DataError, Status, worded
+from sumgp.estimator.bound_checks import bounds_status
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared
 from sumgp.estimator.preparation import (
     Wanted,
@@ -169,6 +170,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         rows = looked_at(problem)
         posterior = replace(self.posterior(problem.data.x[rows]), law=problem.law)
         status = checked_status(problem, posterior, rows, imposed)
+        if not status and bounding is not None:
+            status = bounds_status(problem, posterior, rows, stated)
         if status and self.fit_report_.status == Status.CONVERGED:
             self.fit_report_ = replace(self.fit_report_, status=status)
         warn_if_repeats_contradict(problem)

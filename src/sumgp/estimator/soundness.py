@@ -215,9 +215,12 @@ def checked_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, 
     warn_of_wild_values(wild)
     if not wild:
         warn_of_unexplained_values(problem, posterior, rows)
-    failure = "" if law is None else law_failure(posterior, law) or data_misfit(problem, posterior, rows)
+    failure = "" if law is None else law_failure(posterior, law)
+    if not failure and (law is not None or posterior.bounding is not None):
+        failure = data_misfit(problem, posterior, rows)
     if failure:
-        warnings.warn(f"{failure}; check the law and its constants against the data", SumGPWarning, stacklevel=3)
+        given = "law and its constants" if posterior.bounding is None else "law, its constants and the bounds"
+        warnings.warn(f"{failure}; check the {given} against the data", SumGPWarning, stacklevel=3)
         return failure
     return f"converged, but {wild[0].output!r} has {wild[0].value:g} in row {wild[0].rows[0]}" if wild else ""
 
@@ -251,11 +254,9 @@ def law_failure(posterior: Posterior, law: Law) -> str:
 def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> str:
     """How the mean misses the data of an output by far more than the noise it was given, in words; empty where it does not.
 
-    No fit to the data alone does that: a law that they contradict pulls it away.
+    No fit to the data alone does that: a law or a bound that they contradict pulls it away.
     """
-    y, scale = problem.data.y[rows], problem.scaling.y_scale
-    noise = posterior.fitted.weights @ np.array([component.noise for component in posterior.fitted.components])
-    variance = np.broadcast_to(noise, y.shape) if problem.noise.known is None else problem.noise.known[rows]
+    y, scale, variance = problem.data.y[rows], problem.scaling.y_scale, noise_variances(problem, posterior, rows)
     for t, name in enumerate(problem.data.output_names):
         seen = ~np.isnan(y[:, t])
         if not seen.any():
@@ -263,8 +264,17 @@ def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> 
         gap = (y[seen, t] - posterior.mean[seen, t]) / scale[t]
         distance, size = np.sqrt(np.mean(gap**2 / variance[seen, t])), np.sqrt(np.mean(gap**2))
         if distance > MISFIT and size > MISFIT_SIZE:
-            return f"the law pulls {name!r} away from its data by {distance:.3g} standard deviations of the noise"
+            who = {"the law": posterior.law, "a bound": posterior.bounding}
+            pulling = " or ".join(word for word in who if who[word] is not None)
+            return f"{pulling} pulls {name!r} away from its data by {distance:.3g} standard deviations of the noise"
     return ""
+
+
+def noise_variances(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> np.ndarray:
+    """(n, T) of the fit, or as known, unit-free."""
+    if problem.noise.known is not None:
+        return problem.noise.known[rows]
+    return np.tile(posterior.fitted.weights @ [component.noise for component in posterior.fitted.components], (len(rows), 1))
 
 
 def warn_of_unexplained_values(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> None:

@@ -120,19 +120,24 @@ class BoundedLaw:
     def _polyhedra(self, f: np.ndarray, x: np.ndarray, limits: Limits) -> Polyhedra:
         """The bounds with the law's tangent at f; soft rows are left to the law itself."""
         m, C = f.shape
-        more = C - limits.lower.shape[1]
-        lower = np.pad(limits.lower, ((0, 0), (0, more)), constant_values=-np.inf)
-        upper = np.pad(limits.upper, ((0, 0), (0, more)), constant_values=np.inf)
-        G = np.pad(limits.G, ((0, 0), (0, 0), (0, more)))
+        lower, upper, G, h = limits
+        more = C - lower.shape[1]
+        if more:
+            lower = np.pad(lower, ((0, 0), (0, more)), constant_values=-np.inf)
+            upper = np.pad(upper, ((0, 0), (0, more)), constant_values=np.inf)
+            G = np.pad(G, ((0, 0), (0, 0), (0, more)))
         if self.law is None:
-            return Polyhedra(np.zeros((m, 0, C)), np.zeros((m, 0)), lower, upper, G, limits.h)
+            return Polyhedra(np.zeros((m, 0, C)), np.zeros((m, 0)), lower, upper, G, h)
+        if isinstance(self.law, SumLaw) and self.is_linear and self.law.has_constant_coefficients:
+            hard = self.law.noise == 0
+            return Polyhedra(np.tile(self.law.as_matrix()[hard], (m, 1, 1)), self.law.S(x)[:, hard], lower, upper, G, h)
         # A linear law's right side is taken at zero, where it has no round-off.
         at = np.zeros_like(f) if self.is_linear else f
         with np.errstate(all="ignore"):
             E, g = self.law.jacobian(at, x), self.law.residual(at, x)
         usable = self._hard(x) & np.isfinite(E).all(axis=2) & np.isfinite(g)
         E, g = np.where(usable[:, :, None], E, 0.0), np.where(usable, g, 0.0)
-        return Polyhedra(E, np.einsum("mrc,mc->mr", E, at) - g, lower, upper, G, limits.h)
+        return Polyhedra(E, np.einsum("mrc,mc->mr", E, at) - g, lower, upper, G, h)
 
 
 def _clipped(f: np.ndarray, limits: Limits, inwards: float, sds: np.ndarray) -> np.ndarray:

@@ -24,9 +24,9 @@ def check_bounds(bounds: Inequalities, law: Law | None, x: np.ndarray) -> None:
             continue
         names = [repr(name) for name in dict.fromkeys(programmes.labels[row] for row in programmes.conflicting(i))]
         together = " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+        place = f" at x = {x[i].tolist()} (row {i})" if x.shape[1] else ""
         raise ConstraintError(
-            f"constraint: no outputs meet {together} together at x = {x[i].tolist()} (row {i}); correct a number or leave "
-            "one of them out"
+            f"constraint: no outputs meet {together} together{place}; correct a number or leave one of them out"
         )
 
 

@@ -112,32 +112,33 @@ def _active_sets(problem: _Scaled) -> tuple[np.ndarray, np.ndarray]:
     With multipliers w of the rows, t = z0 - K^T w; columns of t outside their bounds are held there, rows of inequalities
     are held while their multiplier is positive. Each step solves for w with what is held (primal-dual active sets).
     """
-    z0, lower, upper, K, r, R = problem
-    t, held = z0.copy(), np.zeros(r.shape, dtype=bool)
-    held[:, :R] = True
-    held[:, R:] = np.einsum("mpc,mc->mp", K[:, R:], np.clip(z0, lower, upper)) > r[:, R:]
-    z, at_rest = z0.copy(), np.zeros(len(z0), dtype=bool)
-    live = np.arange(len(z0))
+    z, at_rest, R = problem.z0.copy(), np.zeros(len(problem.z0), dtype=bool), problem.equations
+    live, now = np.arange(len(z)), problem
+    inside = np.clip(z, problem.lower, problem.upper)
+    t, held = z, np.ones(problem.r.shape, dtype=bool)
+    held[:, R:] = np.einsum("mpc,mc->mp", problem.K[:, R:], inside) > problem.r[:, R:]
     for _ in range(MOST_STEPS):
-        low, high = t[live] < lower[live], t[live] > upper[live]
+        z0, lower, upper, K, r, _ = now
+        low, high = t < lower, t > upper
         free = ~(low | high)
-        fixed = np.where(low, lower[live], np.where(high, upper[live], 0.0))
-        rows = K[live] * held[live][:, :, None]
-        inside = rows * free[:, None, :]
-        wanted = np.einsum("mpc,mc->mp", inside, z0[live]) + np.einsum("mpc,mc->mp", rows, fixed) - r[live] * held[live]
-        w = _solved(inside @ inside.transpose(0, 2, 1), wanted)
-        new = z0[live] - np.einsum("mpc,mp->mc", rows, w)
-        point = np.where(free, new, fixed)
-        over = np.einsum("mpc,mc->mp", K[live][:, R:], point) > r[live][:, R:]
-        now = held[live].copy()
-        now[:, R:] = np.where(held[live][:, R:], w[:, R:] > 0, over)
-        same = np.all(now == held[live], axis=1) & np.all((new < lower[live]) == low, axis=1)
-        same &= np.all((new > upper[live]) == high, axis=1)
-        z[live], t[live], held[live] = point, new, now
+        fixed = np.where(low, lower, np.where(high, upper, 0.0))
+        rows = K * held[:, :, None]
+        open_rows = rows * free[:, None, :]
+        wanted = np.einsum("mpc,mc->mp", rows, np.where(free, z0, fixed)) - r * held
+        w = _solved(open_rows @ open_rows.transpose(0, 2, 1), wanted)
+        t = z0 - np.einsum("mpc,mp->mc", rows, w)
+        z[live] = np.where(free, t, fixed)
+        same = np.all(((t < lower) == low) & ((t > upper) == high), axis=1)
+        if r.shape[1] > R:
+            over = np.einsum("mpc,mc->mp", K[:, R:], z[live]) > r[:, R:]
+            kept = np.where(held[:, R:], w[:, R:] > 0, over)
+            same &= np.all(kept == held[:, R:], axis=1)
+            held[:, R:] = kept
         at_rest[live[same]] = True
-        live = live[~same]
-        if not len(live):
+        if same.all():
             break
+        more = ~same
+        live, now, t, held = live[more], now.at(more), t[more], held[more]
     return z, at_rest
 
 

@@ -175,6 +175,10 @@ class BoundedPoints:
         """Outputs (..., n, T) in the user's units within the bounds of each output alone."""
         return np.clip(values, self.limits.lower, np.maximum(self.limits.lower, self.limits.upper))
 
+    def distances(self, values: np.ndarray) -> np.ndarray:
+        """(n, T) by how much values in the user's units lie outside each output's own bounds; 0 inside and for NaN."""
+        return np.nan_to_num(np.maximum(np.maximum(self.limits.lower - values, values - self.limits.upper), 0.0))
+
     def shown(self, t: int, values: np.ndarray) -> list[np.ndarray]:
         """Lower and upper bound (n,) of output t, those that lie within or near the range of ``values`` to be drawn."""
         low, high = np.nanmin(values), np.nanmax(values)

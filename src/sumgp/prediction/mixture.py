@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
-from sumgp.numerics import LOG_2PI, Bracket, bracketed_roots, standard_normal
+from sumgp.numerics import LOG_2PI, Bracket, bracketed_roots, root, standard_normal
 from sumgp.prediction.point_draws import likelier_mean
 from sumgp.strategies import Fitted, JointSum, Marginals, Unprojected, joined
 
@@ -80,9 +80,10 @@ def mixture_draws(
     for owner in np.unique(owners):
         component = fitted.components[owner]
         draws = component.sample(points.inputs, points.x, int(np.sum(owners == owner)), generator)
-        outputs = outputs_of(draws, component.noise)
+        outputs = outputs_of(draws, component.noise_covariance)
         if np.any(noise_scale):
-            outputs = outputs + generator.standard_normal(outputs.shape) * noise_scale * np.sqrt(component.noise)
+            noise = generator.standard_normal(outputs.shape) @ root(component.noise_covariance[None])[0]
+            outputs = outputs + noise * noise_scale
         parts.append(outputs)
     return np.concatenate(parts)[generator.permutation(count)]
 

@@ -214,6 +214,6 @@ def _measured(posterior: Posterior, columns: np.ndarray, numbers: CommonNumbers,
     """(M, n, T) measurements of closed data that belong to draws (M, n, C), each with the noise of its own component."""
     draws = np.empty((*columns.shape[:2], len(posterior.output_names)))
     for k in np.unique(numbers.owners):
-        own, noise = numbers.owners == k, posterior.fitted.components[k].noise
+        own, noise = numbers.owners == k, posterior.fitted.components[k].noise_covariance
         draws[own] = measured_outputs(posterior, columns[own], numbers.noise[own][:, None, :], noise, points)
     return draws

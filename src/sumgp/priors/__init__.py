@@ -14,6 +14,7 @@ from sumgp.priors.candidates import (
     reordered,
     rougher_candidates,
     shown_period,
+    with_long_range,
 )
 from sumgp.priors.derivatives import KernelDerivatives, check_smooth, derivative_gram, smoothness
 from sumgp.priors.kernels import HyperPrior, KernelOnPoints, hyper_priors, leaves, lengthscale_mask, local_lengthscales
@@ -65,4 +66,5 @@ __all__ = [
     "rougher_candidates",
     "shown_period",
     "smoothness",
+    "with_long_range",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Kernel, Matern, RationalQuadratic
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared, Kernel, Matern, RationalQuadratic
 
 from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.priors.kernels import prepare_kernel
@@ -64,6 +64,7 @@ def _explained(angle: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 PERIOD_FACTOR = 1.3  # within which a period is looked for around the one that the data show
 WAVE_BOUNDS = (0.1, 10.0)  # of w, from sharp peaks to a wave too weak to be seen
+TREND_BOUNDS = (1e-3, 1e3)  # variance of a trend over that of what varies over short distances
 MOST_OUTPUTS_ON_THEIR_OWN = 3  # with more, what outputs have in common tells more than how they differ
 
 
@@ -125,6 +126,12 @@ def map_candidates(half_range: np.ndarray) -> tuple[Candidate, ...]:
     size: Any = 1.0 if len(half_range) == 1 else np.ones(len(half_range))
     kernels = (Matern(size, nu=0.5), Matern(size, nu=1.5), Matern(size, nu=2.5), RBF(size))
     return tuple(Candidate((prepare_kernel(kernel, half_range),)) for kernel in kernels)
+
+
+def with_long_range(kernel: Kernel, half_range: np.ndarray) -> Kernel:
+    """The kernel plus a Matern 3/2 of long range: maps often vary over short distances on top of a slow trend."""
+    size: Any = 1.0 if len(half_range) == 1 else np.ones(len(half_range))
+    return kernel + ConstantKernel(1.0, TREND_BOUNDS) * prepare_kernel(Matern(size, nu=1.5), half_range)
 
 
 def rougher_candidates(half_range: np.ndarray) -> tuple[Candidate, ...]:

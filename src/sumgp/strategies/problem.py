@@ -236,6 +236,11 @@ class PosteriorComponent(ABC):
     law: UnitFreeLaw | None
 
     @property
+    def noise_covariance(self) -> np.ndarray:
+        """(T, T) of that noise between outputs, which is independent unless a component says otherwise."""
+        return np.diag(self.noise)
+
+    @property
     @abstractmethod
     def n_columns(self) -> int:
         """C: outputs and the law's own columns."""

@@ -43,6 +43,12 @@ class VecchiaComponent(PosteriorComponent):
     offset: LinearOffset | None = None
     law: UnitFreeLaw | None = None
     widening: float = 1.0
+    noise_between: np.ndarray | None = None  # (T, T), where outputs share noise
+
+    @property
+    def noise_covariance(self) -> np.ndarray:
+        """(T, T) as it was learned; models of version 0.2.0 hold its diagonal only."""
+        return np.diag(self.noise) if self.noise_between is None else self.noise_between
 
     @property
     def n_columns(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from sumgp.data import Data
 from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.hyperparameters import row_spacing
 from sumgp.laws import Law, RightSides, SumLaw, set_up_law, task_rows
-from sumgp.priors import hyper_priors, lengthscale_mask
+from sumgp.priors import hyper_priors, lengthscale_mask, with_long_range
 from sumgp.solvers import Automatic, Solver
 from sumgp.solvers.vecchia import (
     MEAN_VARIANCE,
@@ -43,6 +44,9 @@ from sumgp.strategies.vecchia_component import LinearOffset, VecchiaComponent
 LEAST_COMPLETE = 0.2  # share of the rows in which every output is measured, for an automatic choice
 FEWEST_FOR_CHOICE = 300
 FEWEST_COMPLETE = 50  # rows in which every output is measured
+FURTHER_TERMS = (
+    2  # of longer range that may be added to a kernel of our choice: fields over short, middle and long distances
+)
 ALIKE = 1e-9  # log: known noises of rows that differ by a factor only
 # Hyperparameters are searched with rows that differ by a factor only, which predictions do not need. Beyond this factor of
 # a variance, noise would be taken for signal.
@@ -104,9 +108,9 @@ def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
     moved = law is not None and not built_in
     unit_free = set_up_law(law, problem.data, problem.scaling, 1.0).law if moved else None  # type: ignore[arg-type]
     theta = np.concatenate([fit.covariance.kernel.theta, fit.log_signal, fit.mixing])
-    component = VecchiaComponent(
-        field, model.loading, np.diagonal(model.noise).copy(), theta, problem.n_outputs, offset, unit_free
-    )
+    noise_variances = np.diagonal(model.noise).copy()
+    component = VecchiaComponent(field, model.loading, noise_variances, theta, problem.n_outputs, offset, unit_free)
+    component = replace(component, noise_between=model.noise)
     report = _report(problem, fit, theta, rows.log_constant)
     report["law"] = "none" if law is None else "on the outputs' covariance" if built_in else "point by point"
     report |= {"complete_rows": int(complete.sum()), "noise_covariance": model.noise}
@@ -189,20 +193,23 @@ def _noise(problem: FitProblem) -> _Noise:
 
 def _kernels(problem: FitProblem) -> tuple[KernelChoice, ...]:
     """The candidates' kernels with the prior of their parameters."""
-    spacing = row_spacing(problem.x / problem.half_range)
+    several = len(problem.candidates) > 1
     result = []
     for candidate in problem.candidates:
         if len(candidate.kernels) > 1:
-            raise DataError(
-                worded("kernel", "one kernel for solver=Vecchia()", "several terms", "give one, or use Dense() or Markov()")
-            )
-        kernel = elementary(candidate.kernels[0])
-        priors = hyper_priors(kernel, problem.half_range, spacing)
-        prior = LengthPrior(
-            np.array([p.centre for p in priors]), lengthscale_mask(kernel), np.array([p.spikes for p in priors])
-        )
-        result.append(KernelChoice(ScaledCovariance(kernel), prior))
+            remedy = "add them up, as in RBF() + Matern(), or use Dense() or Markov()"
+            raise DataError(worded("kernel", "one kernel for solver=Vecchia()", "a list of several", remedy))
+        result.append(_kernel_choice(problem, elementary(candidate.kernels[0]), FURTHER_TERMS if several else 0))
     return tuple(result)
+
+
+def _kernel_choice(problem: FitProblem, kernel: Kernel, further: int) -> KernelChoice:
+    """The kernel, and in turn the same with up to so many ``further`` terms."""
+    priors = hyper_priors(kernel, problem.half_range, row_spacing(problem.x / problem.half_range))
+    centre, spikes = np.array([p.centre for p in priors]), np.array([p.spikes for p in priors])
+    longer = with_long_range(kernel, problem.half_range) if further else None
+    nested = None if longer is None else _kernel_choice(problem, longer, further - 1)
+    return KernelChoice(ScaledCovariance(kernel), LengthPrior(centre, lengthscale_mask(kernel), spikes), nested)
 
 
 def _information(

@@ -3,9 +3,10 @@
 from sumgp_studies.public.case import Case, Part
 from sumgp_studies.public.catalogue import SETS as PUBLIC_SETS
 from sumgp_studies.public.catalogue import PublicSet, sets_named
+from sumgp_studies.public.compositions import gemas_gap
 from sumgp_studies.public.hierarchies import PERIODS as HIERARCHIES
 from sumgp_studies.public.hierarchies import hierarchy_scores, read_hierarchy
-from sumgp_studies.public.methods import METHODS, predicted
+from sumgp_studies.public.methods import METHODS, Gaussians, independent, predicted, splines
 from sumgp_studies.public.page import write_page
 from sumgp_studies.public.real import SETS, cases
 from sumgp_studies.public.run import plan, run_public, unfinished
@@ -18,10 +19,13 @@ __all__ = [
     "PUBLIC_SETS",
     "SETS",
     "Case",
+    "Gaussians",
     "Part",
     "PublicSet",
     "cases",
+    "gemas_gap",
     "hierarchy_scores",
+    "independent",
     "page",
     "plan",
     "predicted",
@@ -29,6 +33,7 @@ __all__ = [
     "run_public",
     "scored",
     "sets_named",
+    "splines",
     "summary",
     "unfinished",
     "write_page",

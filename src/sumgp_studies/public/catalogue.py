@@ -36,7 +36,9 @@ NOT_RANK = (
     "the cause is not known. It is not the rank of GPyTorch's covariance between outputs: on the first data set, full rank "
     "gives about the same errors in the gap."
 )
-REAL_CAUSES = dict.fromkeys(("epidemic", "foraminifera", "gb_power", "mars", "mocap_limbs", "soil_texture"), NOT_KNOWN)
+REAL_CAUSES = dict.fromkeys(
+    ("epidemic", "foraminifera", "gb_power", "mars", "meadow_energy", "mocap_limbs", "soil_texture"), NOT_KNOWN
+)
 REAL_CAUSES |= dict.fromkeys(("electricity_mix", "national_accounts"), NOT_RANK)
 
 
@@ -47,12 +49,6 @@ def _real(name: str, title: str, source: str, licence: str, bounds: tuple[str, .
         return (replace(case, bounds=bounds) for case in real.SETS[name](folder / "real"))
 
     return PublicSet(name, title, source, licence, load, (f"real/{name}",), cause=REAL_CAUSES.get(name, ""))
-
-
-def _meadow(folder: Path) -> Iterator[Case]:
-    """The budget closes only up to an error, which our fit estimates; others are moved onto the closed one."""
-    for case in real.SETS["meadow_energy"](folder / "real"):
-        yield replace(case, own_laws=tuple(f"{law} +- unknown" for law in case.laws))
 
 
 def _composition(name: str, title: str, source: str, load: Callable[[Path], Iterator[Case]]) -> PublicSet:
@@ -89,10 +85,7 @@ SETS = (
     _real("foraminifera", "Four fossil species over depth", "Aitchison 1986", "GPL", POSITIVE),
     _real("gb_power", "Power generation of Great Britain, one week", "Elexon / National Grid, GridWatch", "not stated"),
     _real("mars", "Position and velocity of Mars with noise", "JPL ephemeris DE421", "public domain"),
-    PublicSet(
-        "meadow_energy", "Energy budget of a meadow, half-hours", "FLUXNET AT-Neu in bigleaf", "GPL >= 2", _meadow,
-        ("real/meadow_energy",), cause=NOT_KNOWN,
-    ),
+    _real("meadow_energy", "Energy budget of a meadow, half-hours", "FLUXNET AT-Neu in bigleaf", "GPL >= 2"),
     _real("mocap_limbs", "Motion capture of limbs with noise", "CMU graphics lab", "free for all uses"),
     _real("national_accounts", "Shares of national accounts, by country and year", "Penn World Table 10.01", "CC BY 4.0"),
     _real("soil_texture", "Soil texture over a region", "GEMAS in robCompositions", "GPL >= 2", POSITIVE),

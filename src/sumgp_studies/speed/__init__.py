@@ -2,6 +2,8 @@
 
 from sumgp_studies.speed.evidence import KRONECKER_SIZES, QUICK_SIZES, dense_section, fit_section, kronecker_section
 from sumgp_studies.speed.fits import many_section, oscillator_section
+from sumgp_studies.speed.map_accuracy import accuracy_section
+from sumgp_studies.speed.map_rivals import compositions_section, gpboost_section, satellite_section
 from sumgp_studies.speed.maps import maps_section
 from sumgp_studies.speed.page import write_results
 from sumgp_studies.speed.series import long_section, markov_section
@@ -12,14 +14,18 @@ __all__ = [
     "QUICK_SIZES",
     "Bar",
     "Section",
+    "accuracy_section",
+    "compositions_section",
     "cpu_seconds",
     "dense_section",
     "fit_section",
+    "gpboost_section",
     "kronecker_section",
     "long_section",
     "many_section",
     "maps_section",
     "markov_section",
     "oscillator_section",
+    "satellite_section",
     "write_results",
 ]

@@ -85,12 +85,12 @@ def _map(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     """Points (n, 2) in the unit square, shares (n, 3) and measurements (n, 3)."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(size=(count, 2))
-    a, b = _field(x, rng), _field(x, rng)
+    a, b = random_field(x, rng), random_field(x, rng)
     f = np.column_stack([a, 0.5 * a + b, 1.0 - 1.5 * a - b])
     return x, f, f + NOISE * rng.standard_normal(f.shape)
 
 
-def _field(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def random_field(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A sum of waves whose frequencies are drawn from the spectrum of a Matern 3/2, a Student t of three degrees."""
     waves = rng.standard_normal((2, WAVES)) / LENGTH / np.sqrt(rng.chisquare(3.0, WAVES) / 3.0)
     phases, sizes = rng.uniform(0.0, 2.0 * np.pi, WAVES), rng.standard_normal(WAVES) * np.sqrt(2.0 / WAVES)

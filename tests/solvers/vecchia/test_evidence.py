@@ -30,6 +30,8 @@ KERNELS = [
     RBF([0.3, 0.5]),
     RationalQuadratic(0.4, 1.3),
     RationalQuadratic(0.4, 1.3, alpha_bounds="fixed"),
+    Matern([0.3, 0.5], nu=1.5) + ConstantKernel(0.5) * Matern([0.9, 0.6], nu=0.5),
+    ConstantKernel(0.7) * (RationalQuadratic(0.4, 1.3) + RBF(0.8) * ConstantKernel(2.0, "fixed")) + Matern(2.0, "fixed"),
 ]
 N = 90
 
@@ -51,7 +53,7 @@ def latents() -> Latents:
 def test_value_with_all_points_as_neighbours_is_the_dense_one(kernel: Kernel, points: np.ndarray) -> None:
     w, log_signal, noise = latents()
     found = latent_evidence(make_blocks(points, 16, N), points, ScaledCovariance(kernel), latents(), 4.0)
-    K = kernel(points) + 4.0
+    K = kernel(points) / kernel.diag(points[:1]) + 4.0
     dense = [multivariate_normal(None, np.exp(s) * K + np.diag(noise)).logpdf(w[:, i]) for i, s in enumerate(log_signal)]
     assert found.value == pytest.approx(sum(dense), abs=1e-8)
 
@@ -139,6 +141,6 @@ def test_rotated_latents_are_the_dense_multitask_gaussian(known: bool, varying: 
 
 def test_kernels_that_are_no_functions_of_scaled_distance_are_refused() -> None:
     assert elementary(ConstantKernel(2.0) * RBF(1.0)) == RBF(1.0)
-    for kernel in (ExpSineSquared(), RBF(1.0) + Matern(1.0), Matern(1.0, nu=0.7)):
+    for kernel in (ExpSineSquared(), RBF(1.0) * Matern(1.0), Matern(1.0, nu=0.7)):
         with pytest.raises(DataError, match="use such a kernel, or solver=Dense"):
             elementary(kernel)

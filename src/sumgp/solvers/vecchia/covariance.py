@@ -1,22 +1,24 @@
-"""Stationary covariances of scaled distances, with derivatives that need one array for all lengthscales.
+"""Stationary covariances of scaled distances, alone or in sums, with derivatives that need one array for all lengthscales.
 
-With s = sum_d (x_d - x'_d)^2 / l_d^2 every kernel here is k(s), and dk / dlog l_d = p(s) (x_d - x'_d)^2 / l_d^2 with
-p = -2 dk/ds.
+With s = sum_d (x_d - x'_d)^2 / l_d^2 every elementary kernel here is k(s), and dk / dlog l_d = p(s) (x_d - x'_d)^2 / l_d^2
+with p = -2 dk/ds. A sum counts as sum_j w_j k_j / sum_j w_j: the signal's size is a parameter of its own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product, RationalQuadratic
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product, RationalQuadratic, Sum
 
 from sumgp.errors import DataError, worded
+from sumgp.priors import leaves
 
 SMOOTHNESS = (0.5, 1.5, 2.5, np.inf)
 NEAREST = 1e-6  # lengthscales; nearer points have derivatives r^2 / r that are of no account
-WANTED = "RBF, Matern 1/2, 3/2, 5/2 or RationalQuadratic, alone or times a constant, for solver=Vecchia()"
+WANTED = "RBF, Matern 1/2, 3/2, 5/2 or RationalQuadratic, alone, times a constant, or a sum of such, for solver=Vecchia()"
 
 
 class Profile(NamedTuple):
@@ -27,11 +29,45 @@ class Profile(NamedTuple):
     by_shape: np.ndarray | None = None
 
 
-@dataclass(frozen=True)
-class ScaledCovariance:
-    """One elementary kernel of scikit-learn with its own free parameters ``theta``, as ``kernel.theta`` orders them."""
+class Term(NamedTuple):
+    """An elementary kernel and the constants that multiply it."""
 
     kernel: Kernel
+    constants: tuple[ConstantKernel, ...] = ()
+
+    @property
+    def weight(self) -> float:
+        """The product of the constants."""
+        return float(np.prod([c.constant_value for c in self.constants]))
+
+
+class Slopes(NamedTuple):
+    """Derivatives of a scalar by one term: its log lengthscales (D,), log alpha, log weight."""
+
+    by_length: np.ndarray
+    by_shape: float
+    by_weight: float
+
+
+@dataclass(frozen=True)
+class ScaledCovariance:
+    """A kernel of scikit-learn that ``elementary`` gives; its free parameters ``theta`` as ``kernel.theta`` orders them.
+
+    Points are given to its methods in ``lengthscales``, those of the shortest term.
+    """
+
+    kernel: Kernel
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """The elementary kernels."""
+        return _terms(self.kernel)
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """(J,) of the unit variance that each term has."""
+        weights = np.array([term.weight for term in self.terms])
+        return weights / weights.sum()
 
     @property
     def n_parameters(self) -> int:
@@ -43,57 +79,98 @@ class ScaledCovariance:
         return ScaledCovariance(self.kernel.clone_with_theta(theta))
 
     def lengthscales(self, n_inputs: int) -> np.ndarray:
-        """(D,) lengthscale of each input."""
-        return np.broadcast_to(np.asarray(self.kernel.length_scale, dtype=float), (n_inputs,))
+        """(D,) lengthscale of each input, in the term that varies most rapidly."""
+        lengths = self._all_lengthscales(n_inputs)
+        return lengths[np.argmin(np.log(lengths).sum(axis=1))]
 
-    def profile(self, s: np.ndarray) -> Profile:
-        """k and p at squared scaled distances."""
-        kernel = self.kernel
-        if type(kernel) is RationalQuadratic:
-            return _rational(s, float(kernel.alpha), kernel.alpha_bounds != "fixed")
-        nu = np.inf if type(kernel) is RBF else kernel.nu
-        if nu == np.inf:
-            k = np.exp(-0.5 * s)
-            return Profile(k, k)
-        r = np.sqrt(2.0 * nu * s)
-        decay = np.exp(-r)
-        if nu == 0.5:
-            return Profile(decay, decay / np.maximum(r, NEAREST))
-        slope = r * decay
-        slope += decay  # (1 + r) exp(-r)
-        if nu == 1.5:
-            decay *= 3.0
-            return Profile(slope, decay)
-        r *= r
-        r *= decay
-        r *= 1.0 / 3.0
-        r += slope
-        slope *= 5.0 / 3.0
-        return Profile(r, slope)
+    def _all_lengthscales(self, n_inputs: int) -> np.ndarray:
+        each = [np.asarray(term.kernel.length_scale, dtype=float) for term in self.terms]
+        return np.stack([np.broadcast_to(lengths, (n_inputs,)) for lengths in each])
 
-    def values(self, s: np.ndarray) -> np.ndarray:
-        """k alone."""
-        kernel = self.kernel
-        if type(kernel) is RationalQuadratic:
-            return _rational(s, float(kernel.alpha), False).k
-        nu = np.inf if type(kernel) is RBF else kernel.nu
-        if nu == np.inf:
-            return np.exp(-0.5 * s)
-        r = np.sqrt(2.0 * nu * s)
-        decay = np.exp(-r)
-        return decay if nu == 0.5 else (1.0 + r) * decay if nu == 1.5 else (1.0 + r + r * r / 3.0) * decay
+    def profiles(self, a: np.ndarray, b: np.ndarray) -> list[Profile]:
+        """k and p of each term between points a (B, m, D) and b (B, n, D)."""
+        distances = self._squared_distances(a, b)
+        return [_profile(term.kernel, s) for term, s in zip(self.terms, distances, strict=True)]
 
-    def gradient(self, by_length: np.ndarray, by_shape: float) -> np.ndarray:
-        """Derivative by theta from those by the log of each input's lengthscale (D,) and by log alpha."""
+    def between(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """(B, m, n) covariances between points a (B, m, D) and b (B, n, D), of variance one."""
+        distances = self._squared_distances(a, b)
+        values = [_values(term.kernel, s) for term, s in zip(self.terms, distances, strict=True)]
+        return values[0] if len(values) == 1 else sum(w * k for w, k in zip(self.shares, values, strict=True))  # type: ignore[return-value]
+
+    def ratios(self, n_inputs: int) -> np.ndarray:
+        """(J, D) lengthscales of each term over those of the shortest."""
+        return self._all_lengthscales(n_inputs) / self.lengthscales(n_inputs)
+
+    def _squared_distances(self, a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
+        first, result = squared_distances(a, b), []
+        for ratio in self.ratios(a.shape[2]):
+            alike = bool(np.all(ratio == ratio[0]))
+            result.append(first / ratio[0] ** 2 if alike else squared_distances(a / ratio, b / ratio))
+        return result
+
+    def gradient(self, slopes: list[Slopes]) -> np.ndarray:
+        """Derivative by theta from those by each term."""
         parts: list[np.ndarray] = []
-        for parameter in self.kernel.hyperparameters:
-            if parameter.fixed:
+        for leaf in leaves(self.kernel):
+            if isinstance(leaf, ConstantKernel):
+                of = [s for term, s in zip(self.terms, slopes, strict=True) if any(c is leaf for c in term.constants)]
+                parts += [np.array([sum(s.by_weight for s in of)])] * sum(not p.fixed for p in leaf.hyperparameters)
                 continue
-            if parameter.name == "length_scale":
-                parts.append(by_length if parameter.n_elements > 1 else by_length.sum()[None])
-            else:
-                parts.append(np.array([by_shape]))
+            slope = next(s for term, s in zip(self.terms, slopes, strict=True) if term.kernel is leaf)
+            for parameter in leaf.hyperparameters:
+                if parameter.fixed:
+                    continue
+                if parameter.name == "length_scale":
+                    parts.append(slope.by_length if parameter.n_elements > 1 else slope.by_length.sum()[None])
+                else:
+                    parts.append(np.array([slope.by_shape]))
         return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def squared_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(B, m, n) between points (B, m, D) and (B, n, D), from differences: near-duplicates keep their digits."""
+    total = (a[:, :, None, 0] - b[:, None, :, 0]) ** 2
+    for d in range(1, a.shape[2]):
+        total += (a[:, :, None, d] - b[:, None, :, d]) ** 2
+    return total
+
+
+def _profile(kernel: Kernel, s: np.ndarray) -> Profile:
+    """k and p at squared scaled distances."""
+    if type(kernel) is RationalQuadratic:
+        return _rational(s, float(kernel.alpha), kernel.alpha_bounds != "fixed")
+    nu = np.inf if type(kernel) is RBF else kernel.nu
+    if nu == np.inf:
+        k = np.exp(-0.5 * s)
+        return Profile(k, k)
+    r = np.sqrt(2.0 * nu * s)
+    decay = np.exp(-r)
+    if nu == 0.5:
+        return Profile(decay, decay / np.maximum(r, NEAREST))
+    slope = r * decay
+    slope += decay  # (1 + r) exp(-r)
+    if nu == 1.5:
+        decay *= 3.0
+        return Profile(slope, decay)
+    r *= r
+    r *= decay
+    r *= 1.0 / 3.0
+    r += slope
+    slope *= 5.0 / 3.0
+    return Profile(r, slope)
+
+
+def _values(kernel: Kernel, s: np.ndarray) -> np.ndarray:
+    """k alone."""
+    if type(kernel) is RationalQuadratic:
+        return _rational(s, float(kernel.alpha), False).k
+    nu = np.inf if type(kernel) is RBF else kernel.nu
+    if nu == np.inf:
+        return np.exp(-0.5 * s)
+    r = np.sqrt(2.0 * nu * s)
+    decay = np.exp(-r)
+    return decay if nu == 0.5 else (1.0 + r) * decay if nu == 1.5 else (1.0 + r + r * r / 3.0) * decay
 
 
 def _rational(s: np.ndarray, alpha: float, shape_is_free: bool) -> Profile:
@@ -103,15 +180,22 @@ def _rational(s: np.ndarray, alpha: float, shape_is_free: bool) -> Profile:
     return Profile(k, k / base, by_shape)
 
 
-def elementary(kernel: Kernel) -> Kernel:
-    """The kernel without constant factors, which are left to the signal's size; an error for kernels not of this form."""
+def _terms(kernel: Kernel, constants: tuple[ConstantKernel, ...] = ()) -> tuple[Term, ...]:
+    if isinstance(kernel, Sum):
+        return (*_terms(kernel.k1, constants), *_terms(kernel.k2, constants))
     if isinstance(kernel, Product):
         for constant, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
             if isinstance(constant, ConstantKernel):
-                return elementary(other)
+                return _terms(other, (*constants, constant))
     if type(kernel) in (RBF, RationalQuadratic) or (type(kernel) is Matern and kernel.nu in SMOOTHNESS):
-        return kernel
+        return (Term(kernel, constants),)
     raise DataError(worded("kernel", WANTED, str(kernel), "use such a kernel, or solver=Dense() with fewer rows"))
+
+
+def elementary(kernel: Kernel) -> Kernel:
+    """The kernel, without constants where it has one term; an error for kernels not of this form."""
+    terms = _terms(kernel)
+    return terms[0].kernel if len(terms) == 1 else kernel
 
 
 def has_elementary_form(kernel: Kernel) -> bool:

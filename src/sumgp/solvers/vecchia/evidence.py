@@ -14,7 +14,7 @@ from scipy.linalg.lapack import dpotrf, dtrtrs
 from sumgp.errors import NumericalError
 from sumgp.numerics import LOG_2PI
 from sumgp.solvers.vecchia.blocks import BlockGroup
-from sumgp.solvers.vecchia.covariance import ScaledCovariance
+from sumgp.solvers.vecchia.covariance import Profile, ScaledCovariance, Slopes
 
 AT_ONCE = 150_000  # entries of the matrices of blocks that are worked on together: they stay in the processor's caches
 
@@ -50,45 +50,45 @@ def latent_evidence(
 ) -> LatentEvidence:
     """log p(w) and its gradient at inputs x (N, D)."""
     n_latents = latents.w.shape[1]
-    lengths = covariance.lengthscales(x.shape[1])
-    scaled = x / lengths
-    value, by_shape = 0.0, 0.0
-    by_length, by_signal, by_w = np.zeros(x.shape[1]), np.zeros(n_latents), np.zeros_like(latents.w)
+    scaled, ratios = x / covariance.lengthscales(x.shape[1]), covariance.ratios(x.shape[1])
+    value = 0.0
+    slopes = [Slopes(np.zeros(x.shape[1]), 0.0, 0.0)] * len(ratios)
+    by_signal, by_w = np.zeros(n_latents), np.zeros_like(latents.w)
     for group in blocks:
         m = group.members.shape[1]
         step = max(1, AT_ONCE // m**2)
         for start in range(0, len(group.members), step):
             members = group.members[start : start + step]
             points = scaled[members]
-            profile = covariance.profile(squared_distances(points, points))
+            profiles = covariance.profiles(points, points)
             rows = np.empty((len(members), n_latents, group.n_new + 2, m))
             signs = np.full(rows.shape[1:3], -0.5)
             signs[:, 0] = 0.5
             signs *= np.exp(latents.log_signal)[:, None]
-            K = profile.k + mean_variance
+            unit = sum(share * profile.k for share, profile in zip(covariance.shares, profiles, strict=True))
+            K = unit + mean_variance
             for i in range(n_latents):
                 sums = _blocks_of_one(members, K, latents, i, rows[:, i], by_w)
                 value += sums[0]
                 by_signal[i] += sums[1]
             flat = rows.reshape(len(members), -1, m)
             weights = (flat * signs.reshape(-1, 1)).swapaxes(1, 2) @ flat
-            if profile.by_shape is not None:
-                by_shape += float(np.sum(weights * profile.by_shape))
-            weights *= profile.p
-            # sum_jl M_jl (x_j - x_l)^2 = 2 (sum_j x_j^2 sum_l M_jl - x^T M x), one input at a time.
-            local = points - points.mean(axis=1, keepdims=True)
-            by_length += 2.0 * (
-                np.einsum("bj,bjd->d", weights.sum(axis=2), local**2) - np.sum(local * (weights @ local), (0, 1))
-            )
-    return LatentEvidence(value, covariance.gradient(by_length, by_shape), by_signal, by_w)
+            whole = float(np.sum(weights * unit)) if len(ratios) > 1 else 0.0
+            for j, (ratio, share) in enumerate(zip(ratios, covariance.shares, strict=True)):
+                found = _term_slopes(profiles[j], share * weights, points / ratio, share * whole, len(ratios) > 1)
+                slopes[j] = Slopes(*(a + b for a, b in zip(slopes[j], found, strict=True)))
+    return LatentEvidence(value, covariance.gradient(slopes), by_signal, by_w)
 
 
-def squared_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """(B, m, n) between points (B, m, D) and (B, n, D), from differences: near-duplicates keep their digits."""
-    total = (a[:, :, None, 0] - b[:, None, :, 0]) ** 2
-    for d in range(1, a.shape[2]):
-        total += (a[:, :, None, d] - b[:, None, :, d]) ** 2
-    return total
+def _term_slopes(profile: Profile, weights: np.ndarray, points: np.ndarray, whole: float, in_sum: bool) -> Slopes:
+    """By one term's parameters, from ``weights`` (B, m, m), d log p / dK times its share; overwrites them."""
+    by_shape = 0.0 if profile.by_shape is None else float(np.sum(weights * profile.by_shape))
+    by_weight = float(np.sum(weights * profile.k)) - whole if in_sum else 0.0
+    weights *= profile.p
+    # sum_jl M_jl (x_j - x_l)^2 = 2 (sum_j x_j^2 sum_l M_jl - x^T M x), one input at a time.
+    local = points - points.mean(axis=1, keepdims=True)
+    by_length = 2.0 * (np.einsum("bj,bjd->d", weights.sum(axis=2), local**2) - np.sum(local * (weights @ local), (0, 1)))
+    return Slopes(by_length, by_shape, by_weight)
 
 
 def _blocks_of_one(

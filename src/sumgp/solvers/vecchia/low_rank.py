@@ -14,7 +14,6 @@ import numpy as np
 
 from sumgp.numerics import cholesky, pivoted_cholesky, solve_lower
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
-from sumgp.solvers.vecchia.evidence import squared_distances
 
 LOOKED_AT = 1200  # rows among which pivots are looked for
 MOST_PIVOTS = 400
@@ -77,7 +76,7 @@ def global_weights(
     typical = float(np.einsum("nkk->nk", rows.precision).mean() if together else rows.precision.mean())
     rest = max(REST / (max(N, REST) * typical * float(signal.max())), LEAST_REST)
     chosen = np.unique(np.linspace(0, N - 1, min(N, LOOKED_AT)).round().astype(int))
-    K = covariance.values(squared_distances(rows.points[chosen][None], rows.points[chosen][None]))[0]
+    K = covariance.between(rows.points[chosen][None], rows.points[chosen][None])[0]
     pivots, factor = pivoted_cholesky(K, 0.5 * rest)
     if len(pivots) > most:
         return None
@@ -116,7 +115,7 @@ def _solved_apart(weights: GlobalWeights, gram: np.ndarray, scaled: np.ndarray, 
 
 def functions(weights: GlobalWeights, points: np.ndarray, covariance: ScaledCovariance, mean_variance: float) -> Functions:
     """The functions at points (n, D) in lengthscales."""
-    near = covariance.values(squared_distances(weights.pivots[None], points[None]))[0]
+    near = covariance.between(weights.pivots[None], points[None])[0]
     values = solve_lower(weights.lower, near).T
     rest = np.maximum(1.0 - np.sum(values**2, axis=1), 0.0)
     return Functions(np.concatenate([values, np.full((len(points), 1), np.sqrt(mean_variance))], axis=1), rest)

@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.errors import NumericalError
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
-from sumgp.solvers.vecchia.evidence import AT_ONCE, squared_distances
+from sumgp.solvers.vecchia.evidence import AT_ONCE
 from sumgp.solvers.vecchia.low_rank import Functions, GlobalWeights, Rows, functions, global_weights
 from sumgp.solvers.vecchia.tree import AverageTree, build_tree, nodes_for_all, nodes_for_each
 
@@ -52,7 +52,7 @@ class LatentField:
         """Number k of latents."""
         return len(self.signal)
 
-    @property
+    @cached_property
     def covariance(self) -> ScaledCovariance:
         """The kernel's form."""
         return ScaledCovariance(self.kernel)
@@ -68,7 +68,9 @@ class LatentField:
 
     @cached_property
     def weights(self) -> GlobalWeights | None:
-        """Of the few functions that carry a smooth field; None where there are too many."""
+        """Of the few functions that carry a smooth field; None where there are too many, or a node for each row."""
+        if len(self.x) <= self.nodes:
+            return None
         rows = Rows(self._scaled(self.x), self.precision, self.pulled)
         return global_weights(rows, self.signal, self.covariance, self.mean_variance)
 
@@ -102,9 +104,9 @@ class LatentField:
         for start in range(0, len(rows), step):
             part = slice(start, min(start + step, len(rows)))
             centres = self.tree.centre[nodes[part]]
-            K = self.covariance.values(squared_distances(centres, centres)) + self.mean_variance
+            K = self.covariance.between(centres, centres) + self.mean_variance
             K.reshape(len(K), -1)[:, :: self.nodes + 1] += self.tree.spread[nodes[part]]
-            near = self.covariance.values(squared_distances(centres, points[rows[part], None]))[:, :, 0] + self.mean_variance
+            near = self.covariance.between(centres, points[rows[part], None])[:, :, 0] + self.mean_variance
             for i, row in enumerate(rows[part]):
                 seen = nodes[start + i] >= 0
                 used = K[i] if seen.all() else K[i][np.ix_(seen, seen)]
@@ -124,10 +126,10 @@ class LatentField:
                 return self._joint_from_weights(self.weights, found)
         nodes = nodes_for_all(self.tree, points, JOINT_NODES * self.nodes + len(x))
         centres = self.tree.centre[nodes][None]
-        K = self.covariance.values(squared_distances(centres, centres))[0] + self.mean_variance
+        K = self.covariance.between(centres, centres)[0] + self.mean_variance
         K[np.diag_indices(len(K))] += self.tree.spread[nodes]
-        near = self.covariance.values(squared_distances(centres, points[None]))[0] + self.mean_variance
-        prior = self.covariance.values(squared_distances(points[None], points[None]))[0] + self.mean_variance
+        near = self.covariance.between(centres, points[None])[0] + self.mean_variance
+        prior = self.covariance.between(points[None], points[None])[0] + self.mean_variance
         return self._given(nodes, K, near, prior)
 
     def _joint_from_weights(self, weights: GlobalWeights, found: Functions) -> tuple[np.ndarray, np.ndarray]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.errors import DataError, Status, worded
 from sumgp.numerics import available_bytes
-from sumgp.priors import MultitaskPrior
+from sumgp.priors import MultitaskPrior, leaves
 from sumgp.solvers.dense import Dense, Evidence, Solver
 from sumgp.solvers.vecchia.blocks import BlockGroup, coarse_to_fine, leaf_order, make_blocks
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
@@ -19,6 +20,8 @@ from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, Mix
 NUMBER = 8  # bytes
 WORKSPACE = 60e6  # bytes of blocks that are worked on together, whatever the rows
 FIRST_SHARE = 0.3  # of half the inputs' range: where lengthscales of maps begin
+SHORTER_RANGE = 0.5  # of a term, once another takes the slow part of its work
+LONGER = 8.0  # times the range of a term that the next one has at first
 COMPARED_ON, MOST_COMPARED_ON = 1024, 2048  # rows that kernels are compared on, where there are fewer or more than
 MANY_ROWS = 6000
 FIRST_STEPS, FURTHER_STEPS, LAST_STEPS = 60, 25, 25
@@ -75,10 +78,11 @@ def check_map_memory(n_rows: int, n_inputs: int, n_outputs: int, gaps: bool) -> 
 
 
 class KernelChoice(NamedTuple):
-    """A kernel and the prior of its theta."""
+    """A kernel and the prior of its theta; ``nested``: the same with a further term of longer range, worth a trial."""
 
     covariance: ScaledCovariance
     prior: LengthPrior
+    nested: KernelChoice | None = None
 
 
 class Fit(NamedTuple):
@@ -121,10 +125,9 @@ def fit_map(
     if len(rows.x) > count:
         some = rows.at(spread_rows(rows.x / scale, count, solver.block))
     blocks = make_blocks(some.x / scale, solver.block, solver.neighbours)
-    compared = _compared(some, blocks, log_signal, candidates, progress)
-    best = min(compared, key=lambda number: compared[number].value)
-    covariance, prior = candidates[best]
-    last, total = compared[best], sum(found.evaluations for found in compared.values())
+    best, chosen, compared = _best_kernel(some, blocks, log_signal, candidates, (len(rows.x), progress))
+    (covariance, prior, _), last = chosen[best], compared[best]
+    total = sum(found.evaluations for found in compared.values())
     if len(some.x) < len(rows.x):
         lengths = covariance.at(last.parameters[: covariance.n_parameters]).lengthscales(rows.x.shape[1])
         progress(f"hyperparameters: {kernel_title(covariance)} on all {len(rows.x)} rows")
@@ -142,9 +145,37 @@ def fit_map(
         MixedObjective(rows, covariance, blocks, prior).log_prior(last.parameters)[0],
         Status.COLLAPSED if collapsed else last.status,
         total,
-        tuple((kernel_title(candidates[i].covariance), -found.value) for i, found in sorted(compared.items())),
+        tuple((title, -found.value) for title, found in compared.items()),
         len(some.x),
     )
+
+
+def _best_kernel(
+    rows: MixedRows,
+    blocks: tuple[BlockGroup, ...],
+    log_signal: np.ndarray,
+    candidates: tuple[KernelChoice, ...],
+    told: tuple[int, Callable[[str], None]],
+) -> tuple[str, dict[str, KernelChoice], dict[str, Found]]:
+    """Title of the best kernel, with further terms where these are worth it, and all that were tried, by their titles.
+
+    ``told``: the number of all rows, of which ``rows`` are some, and where progress is told.
+    """
+    n_rows, progress = told
+    ends = _compared(rows, blocks, log_signal, candidates, progress)
+    chosen = {kernel_title(candidates[i].covariance): candidates[i] for i in ends}
+    compared = {kernel_title(candidates[i].covariance): end for i, end in sorted(ends.items())}
+    best = min(compared, key=lambda title: compared[title].value)
+    while (nested := chosen[best].nested) is not None:
+        title = kernel_title(nested.covariance)
+        progress(f"hyperparameters: {title} on {len(rows.x)} rows")
+        chosen[title], compared[title] = nested, _with_long_range(rows, blocks, chosen[best], compared[best])
+        further = nested.covariance.n_parameters - chosen[best].covariance.n_parameters
+        needed = _needed_gain(further, len(rows.x), n_rows)
+        if compared[title].value + needed >= compared[best].value:
+            break
+        best = title
+    return best, chosen, compared
 
 
 def _compared(
@@ -159,16 +190,14 @@ def _compared(
 
     def tried(number: int, beside: int) -> float:
         if 0 <= number < len(candidates) and number not in found:
-            covariance, prior = candidates[number]
+            covariance, prior, _ = candidates[number]
             progress(f"hyperparameters: {kernel_title(covariance)} on {len(rows.x)} rows")
             objective = MixedObjective(rows, covariance, blocks, prior)
             if len(covariance.kernel.theta) == len(candidates[beside].covariance.kernel.theta) and beside in found:
                 found[number] = search_near(objective, found[beside], FURTHER_STEPS, PRECISION, found[beside].value)
             else:
                 start = np.concatenate([_first_theta(candidates[number]), log_signal, rows.start()])
-                near = with_curvature(objective, search(objective, start, FIRST_STEPS, FIRST_PRECISION))
-                more = search_near(objective, near, FURTHER_STEPS, PRECISION)
-                found[number] = more._replace(evaluations=near.evaluations + more.evaluations)
+                found[number] = _searched(objective, start)
         return found[number].value if number in found else np.inf
 
     middle = min(1, len(candidates) - 1)
@@ -180,14 +209,49 @@ def _compared(
     return found
 
 
+def _with_long_range(rows: MixedRows, blocks: tuple[BlockGroup, ...], choice: KernelChoice, near: Found) -> Found:
+    """End of the search for the kernel with a further term; what it leaves to the first one has a shorter range."""
+    nested, p = choice.nested, choice.covariance.n_parameters
+    assert nested is not None
+    objective = MixedObjective(rows, nested.covariance, blocks, nested.prior)
+    shorter = near.parameters.copy()
+    shorter[:p] += np.where(choice.prior.is_length, np.log(SHORTER_RANGE), 0.0)
+    start = np.insert(shorter, [p] * (nested.covariance.n_parameters - p), nested.covariance.kernel.theta[p:])
+    return _searched(objective, start)
+
+
+def _searched(objective: MixedObjective, start: np.ndarray) -> Found:
+    """From a start far away: roughly first, then with the curvature found there."""
+    near = with_curvature(objective, search(objective, start, FIRST_STEPS, FIRST_PRECISION))
+    more = search_near(objective, near, FURTHER_STEPS, PRECISION)
+    return more._replace(evaluations=near.evaluations + more.evaluations)
+
+
+def _needed_gain(further: int, n_some: int, n_rows: int) -> float:
+    """Gain of log posterior on some rows that so many further parameters must make.
+
+    Schwarz's criterion for all rows, which gain in proportion; Akaike's at least, so that no chance is taken for gain.
+    """
+    return max(float(further), 0.5 * further * float(np.log(n_rows)) * n_some / n_rows)
+
+
 def kernel_title(covariance: ScaledCovariance) -> str:
     """Short name of a kernel."""
-    kernel = covariance.kernel
+    return " + ".join(_title(term.kernel) for term in covariance.terms)
+
+
+def _title(kernel: Kernel) -> str:
     half = {0.5: " 1/2", 1.5: " 3/2", 2.5: " 5/2"}.get(getattr(kernel, "nu", np.inf), "")
     return type(kernel).__name__ + half
 
 
 def _first_theta(candidate: KernelChoice) -> np.ndarray:
-    """Free lengthscales at a share of half the range, all else as given."""
-    centre = candidate.prior.centre + np.log(FIRST_SHARE)
-    return np.where(candidate.prior.is_length, centre, candidate.covariance.kernel.theta)
+    """Free lengthscales at a share of half the range, those of each further term longer; all else as given."""
+    theta, prior = candidate.covariance.kernel.theta.copy(), candidate.prior
+    share, start = FIRST_SHARE, 0
+    for leaf in leaves(candidate.covariance.kernel):
+        part = slice(start, start := start + len(leaf.theta))
+        lengths = prior.is_length[part]
+        theta[part] = np.where(lengths, prior.centre[part] + np.log(share), theta[part])
+        share *= LONGER if lengths.any() else 1.0
+    return theta

@@ -8,7 +8,7 @@ import numpy as np
 
 from sumgp.solvers.vecchia.blocks import leaf_order
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
-from sumgp.solvers.vecchia.evidence import AT_ONCE, squared_distances
+from sumgp.solvers.vecchia.evidence import AT_ONCE
 
 LEAF = 32  # points of a leaf, a power of two: within leaves the tree is halved down to single points
 HALVINGS = 5
@@ -154,8 +154,8 @@ def _leaf_spread(singles: _Level, size: int, covariance: ScaledCovariance) -> np
     step = max(1, AT_ONCE // size**2)
     for start in range(0, len(points), step):
         part = slice(start, start + step)
-        K = covariance.values(squared_distances(points[part], points[part]))
-        near = covariance.values(squared_distances(points[part], centre[part]))[:, :, 0]
+        K = covariance.between(points[part], points[part])
+        near = covariance.between(points[part], centre[part])[:, :, 0]
         pairs = np.einsum("gm,gmn,gn->g", share[part], K, share[part], optimize=True)
         result[part] = pairs - 2.0 * np.sum(share[part] * near, axis=1) + (share[part].sum(axis=1)) ** 2
     return result
@@ -173,9 +173,9 @@ def _upper_spread(
     for start in range(0, len(ranges), step):
         part = slice(start, start + step)
         points = scaled[chosen[part]]
-        K = covariance.values(squared_distances(points, points))
+        K = covariance.between(points, points)
         apart = (K.sum(axis=(1, 2)) - SAMPLED) / (SAMPLED * (SAMPLED - 1))
-        near = covariance.values(squared_distances(points, centre[part][:, None])).mean(axis=(1, 2))
+        near = covariance.between(points, centre[part][:, None]).mean(axis=(1, 2))
         result[part] = apart + (1.0 - apart) / n_points[part] - 2.0 * near + 1.0
     return result
 

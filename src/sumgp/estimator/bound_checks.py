@@ -1,0 +1,46 @@
+"""Whether bounds agree with the data and with laws that hold derivatives."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from sumgp.errors import SumGPWarning
+from sumgp.estimator.soundness import law_failure, noise_variances
+from sumgp.laws import Law
+from sumgp.prediction import Posterior
+from sumgp.strategies import FitProblem
+
+BEYOND = 5.0  # standard deviations of the noise by which a measured value is outside a bound, no longer by chance
+BEYOND_SIZE = 0.01  # and standard deviations of the output: less is of no matter
+
+
+def bounds_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, law: Law | None) -> str:
+    """What a status must say of bounds besides "converged", empty where nothing is wrong; warns where the data contradict.
+
+    ``posterior`` is that at these rows of the data, ``law`` as it was stated.
+    """
+    if posterior.ends is None:
+        return ""
+    beyond = data_beyond(problem, posterior, rows)
+    if beyond:
+        warnings.warn(f"{beyond}; check the bounds against the data", SumGPWarning, stacklevel=3)
+        return beyond
+    if law is None or not law.derivatives:
+        return ""
+    # One point has no slope: where an output moves, what a law says of its derivatives is no longer met.
+    failure = law_failure(replace(posterior, law=law), law)
+    return f"converged, but bounds move points off a law with derivatives: {failure}" if failure else ""
+
+
+def data_beyond(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> str:
+    """Which output has two or more measured values outside its bounds by more than noise explains, in words; else empty."""
+    assert posterior.ends is not None
+    far = posterior.ends.distances(problem.data.y[rows]) / problem.scaling.y_scale
+    in_noise = far / np.sqrt(noise_variances(problem, posterior, rows))
+    count = np.sum((in_noise > BEYOND) & (far > BEYOND_SIZE), axis=0)
+    t = int(count.argmax())
+    words = f"{count[t]} of {len(rows)} measured values of {problem.data.output_names[t]!r} lie outside its bounds "
+    return "" if count[t] < 2 else f"{words}by more than noise explains, up to {in_noise[:, t].max():.3g} of its sds"
