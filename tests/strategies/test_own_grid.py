@@ -7,14 +7,23 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from sumgp.strategies.output_posterior import MEAN_VARIANCE, RATIOS, Family, LawNoise, _evidence, around, own_grid, pool
+from sumgp.strategies.output_posterior import (
+    MEAN_VARIANCE,
+    RATIOS,
+    KernelFamily,
+    LawNoise,
+    _evidence,
+    around,
+    own_grid,
+    pool,
+)
 
 LENGTHS = np.log(np.geomspace(0.02, 2.0, 14))
 
 
-def families() -> list[Family]:
+def families() -> list[KernelFamily]:
     kernels = (RBF(0.5), Matern(0.5, nu=0.5))
-    return [Family(kernel, LENGTHS[:, None], np.zeros(len(LENGTHS))) for kernel in kernels]
+    return [KernelFamily(kernel, LENGTHS[:, None], np.zeros(len(LENGTHS))) for kernel in kernels]
 
 
 def drawn(kernel: RBF, seed: int, noise: float = 0.05, count: int = 60) -> tuple[np.ndarray, np.ndarray]:

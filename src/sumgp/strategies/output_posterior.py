@@ -48,7 +48,7 @@ class GridPoint(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Family:
+class KernelFamily:
     """A kernel with the values of theta that are tried, (L, p), and their log prior (L,); ``of`` (T,): for which outputs."""
 
     kernel: Kernel
@@ -127,7 +127,7 @@ class _Grid(NamedTuple):
 def own_grid(
     x: np.ndarray,
     y: np.ndarray,
-    families: Sequence[Family],
+    families: Sequence[KernelFamily],
     groups: Sequence[Sequence[int]],
     law: LawNoise | None = None,
 ) -> list[list[GridPoint]]:
@@ -156,7 +156,7 @@ def own_grid(
     return [_kept(weights[t], sizes[t], kernels, most) for t in range(y.shape[1])]
 
 
-def _pooled(weights: np.ndarray, sizes: np.ndarray, families: Sequence[Family], law: LawNoise | None) -> np.ndarray:
+def _pooled(weights: np.ndarray, sizes: np.ndarray, families: Sequence[KernelFamily], law: LawNoise | None) -> np.ndarray:
     """Log likelihoods (T, kernels, ratios) times what the outputs have in common."""
     dimension = max(family.thetas.shape[1] for family in families)
     places = np.concatenate([np.pad(f.thetas, ((0, 0), (0, dimension - f.thetas.shape[1]))) for f in families])
@@ -170,7 +170,7 @@ def _pooled(weights: np.ndarray, sizes: np.ndarray, families: Sequence[Family], 
     return pool(weights, kernels, ratios, prior[:, None] + ratio_prior, told)
 
 
-def _along(family: Family, x: np.ndarray, y: np.ndarray) -> dict[int, _Grid]:
+def _along(family: KernelFamily, x: np.ndarray, y: np.ndarray) -> dict[int, _Grid]:
     """Evidence along a family's grid; of many rows every second place first, then the neighbours of maxima."""
     on_points = KernelOnPoints(family.kernel, x)
     count = len(family.thetas)

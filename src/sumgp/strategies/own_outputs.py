@@ -15,7 +15,7 @@ from sumgp.numerics import LOG_2PI
 from sumgp.priors import hyper_priors, quasi_periodic, shown_period
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.joint_gaussian import JointGaussian
-from sumgp.strategies.output_posterior import Family, LawNoise, OutputPosterior, output_posterior, own_grid
+from sumgp.strategies.output_posterior import KernelFamily, LawNoise, OutputPosterior, output_posterior, own_grid
 from sumgp.strategies.problem import FitProblem, PosteriorComponent, closed_imbalance
 from sumgp.strategies.weight_component import (
     LocalPosterior,
@@ -37,6 +37,7 @@ FEWEST_VALUES = 5  # of each output
 MOST_ROWS = 600  # with more, the eigendecompositions of a grid take longer than a search
 LEAST_SHRINKAGE = 0.02  # of correlations, so that closed data leave no direction without variance
 LEAST_EIGENVALUE = 1e-3  # of the correlation matrix
+SMALLEST_SD = 1e-150  # its square is a double
 
 Way = Sequence[np.ndarray] | None  # blocks of rows that are left out in turn; None = each row on its own
 
@@ -112,16 +113,28 @@ class OwnComponent(PosteriorComponent):
         return LocalPosterior(mean, sd[:, :, None] * self.correlation * sd[:, None, :] - np.diag(self.noise))
 
     def joint(self, x: np.ndarray) -> JointGaussian:
-        """All points before projection: mean + A_t (L z)_t, A_t the symmetric root over points, L L^T = R over outputs."""
-        mean = np.stack([output.moments(x)[0] for output in self.outputs], axis=1)
+        """All points before projection: mean + A_t (L z)_t, A_t the symmetric root over points, L L^T = R over outputs.
+
+        Roots of different outputs are not parallel: at one point their correlations are V, not R. Multiplied there by
+        D R^(1/2) V^(-1/2) D^-1 with D the standard deviations, each point has the covariance that it has on its own.
+        """
+        parts = [output.moments(x) for output in self.outputs]
+        mean, sd = np.stack([m for m, _ in parts], axis=1), np.sqrt(np.stack([v for _, v in parts], axis=1))
         n, T = mean.shape
         between = np.linalg.cholesky(self.correlation)
         plus = np.zeros((n, T, T, n))
         for t, output in enumerate(self.outputs):
             values, vectors = np.linalg.eigh(output.covariance(x))
             A = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-            plus[:, t] = self.widening * between[t][:, None] * A[:, None, :]
-        return JointGaussian(mean, plus.reshape(n, T, T * n), np.zeros((n, T, 0)), ())
+            plus[:, t] = between[t][:, None] * A[:, None, :] / np.maximum(sd[:, t], SMALLEST_SD)[:, None, None]
+        unit = plus.reshape(n, T, T * n)
+        values, vectors = np.linalg.eigh(np.concatenate([self.correlation[None], unit @ unit.transpose(0, 2, 1)]))
+        roots = np.sqrt(np.maximum(values, LEAST_EIGENVALUE))
+        R_root = (vectors[0] * roots[0]) @ vectors[0].T
+        V_inverse_root = (vectors[1:] / roots[1:, None, :]) @ vectors[1:].transpose(0, 2, 1)
+        return JointGaussian(
+            mean, self.widening * sd[:, :, None] * (R_root @ V_inverse_root @ unit), np.zeros((n, T, 0)), ()
+        )
 
     def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> JointGaussian:
         """All points together, moved onto the law."""
@@ -179,7 +192,7 @@ class LeftOutValues:
         return -0.5 * (self.residual**2 / self.variance + np.log(self.variance) + LOG_2PI)
 
 
-def families(problem: FitProblem) -> list[Family]:
+def families(problem: FitProblem) -> list[KernelFamily]:
     """RBF, RationalQuadratic and Matern kernels, lengthscales from neighbouring rows to beyond the range, and waves."""
     half_range = problem.half_range
     size = float(np.sqrt(np.mean(half_range**2)))
@@ -191,14 +204,14 @@ def families(problem: FitProblem) -> list[Family]:
     for kernel in kernels:
         prior = hyper_priors(kernel, half_range, apart)[0]
         logs = np.log(size) + shifts
-        result.append(Family(kernel, logs[:, None], np.array([prior.log_density(v) for v in logs])))
+        result.append(KernelFamily(kernel, logs[:, None], np.array([prior.log_density(v) for v in logs])))
     period = shown_period(problem.x, problem.y)
     if period is not None and (np.mean(period.shown_by) >= SHOWN_BY or len(problem.x) >= ROWS_FOR_ONE):
         decays = np.arange(np.log(4.0 * size), np.log(SHORTEST_DECAY * period.length), -2.0 * STEP)
         thetas = np.array([[np.log(w), np.log(period.length), d] for w in WAVES for d in decays])
         if len(thetas):
             kernel = quasi_periodic(RBF(size), period.length)
-            result.append(Family(kernel, thetas, np.full(len(thetas), np.log(2.0 / len(WAVES))), period.shown_by))
+            result.append(KernelFamily(kernel, thetas, np.full(len(thetas), np.log(2.0 / len(WAVES))), period.shown_by))
     return result
 
 
