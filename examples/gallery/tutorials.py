@@ -41,10 +41,10 @@ def rates():
         dots(panels[0], found["times"][::10], found["measured"][:, column], PARTS[column])
     panels[0].set(title="a nerve cell", xlabel="t")
     panels[0].legend(fontsize=8)
+    grid = found["grid"].reshape(15, 15, 2)[::2, ::2].reshape(-1, 2)
     for (name, model), axes, color in zip(found["flows"].items(), panels[1:], (WITHOUT, WITH), strict=True):
-        field = model.predict(found["grid"])
-        axes.quiver(*found["grid"].T, *found["current"](*found["grid"].T).T, color=FAINT, scale=22)
-        axes.quiver(*found["grid"].T, *field.T, color=color, scale=22)
+        axes.quiver(*grid.T, *found["current"](*grid.T).T, color=FAINT, scale=16)
+        axes.quiver(*grid.T, *model.predict(grid).T, color=color, scale=16)
         axes.plot(*found["places"].T, ".", color=DATA, markersize=4)
         axes.set(title=f"a flow, {name}", xlabel="x", aspect="equal")
     save(figure, "tutorial_rates")

@@ -125,7 +125,7 @@ def fit_map(
     if len(rows.x) > count:
         some = rows.at(spread_rows(rows.x / scale, count, solver.block))
     blocks = make_blocks(some.x / scale, solver.block, solver.neighbours)
-    best, chosen, compared = _best_kernel(some, blocks, log_signal, candidates, (len(rows.x), progress))
+    best, chosen, compared = _best_kernel(some, blocks, log_signal, candidates, progress)
     (covariance, prior, _), last = chosen[best], compared[best]
     total = sum(found.evaluations for found in compared.values())
     if len(some.x) < len(rows.x):
@@ -155,13 +155,12 @@ def _best_kernel(
     blocks: tuple[BlockGroup, ...],
     log_signal: np.ndarray,
     candidates: tuple[KernelChoice, ...],
-    told: tuple[int, Callable[[str], None]],
+    progress: Callable[[str], None],
 ) -> tuple[str, dict[str, KernelChoice], dict[str, Found]]:
-    """Title of the best kernel, with further terms where these are worth it, and all that were tried, by their titles.
+    """Title of the best kernel and all that were tried, by their titles.
 
-    ``told``: the number of all rows, of which ``rows`` are some, and where progress is told.
+    A further term is worth its parameters where it gains more than Schwarz's criterion asks on these rows.
     """
-    n_rows, progress = told
     ends = _compared(rows, blocks, log_signal, candidates, progress)
     chosen = {kernel_title(candidates[i].covariance): candidates[i] for i in ends}
     compared = {kernel_title(candidates[i].covariance): end for i, end in sorted(ends.items())}
@@ -171,7 +170,7 @@ def _best_kernel(
         progress(f"hyperparameters: {title} on {len(rows.x)} rows")
         chosen[title], compared[title] = nested, _with_long_range(rows, blocks, chosen[best], compared[best])
         further = nested.covariance.n_parameters - chosen[best].covariance.n_parameters
-        needed = _needed_gain(further, len(rows.x), n_rows)
+        needed = 0.5 * further * float(np.log(len(rows.x)))
         if compared[title].value + needed >= compared[best].value:
             break
         best = title
@@ -225,14 +224,6 @@ def _searched(objective: MixedObjective, start: np.ndarray) -> Found:
     near = with_curvature(objective, search(objective, start, FIRST_STEPS, FIRST_PRECISION))
     more = search_near(objective, near, FURTHER_STEPS, PRECISION)
     return more._replace(evaluations=near.evaluations + more.evaluations)
-
-
-def _needed_gain(further: int, n_some: int, n_rows: int) -> float:
-    """Gain of log posterior on some rows that so many further parameters must make.
-
-    Schwarz's criterion for all rows, which gain in proportion; Akaike's at least, so that no chance is taken for gain.
-    """
-    return max(float(further), 0.5 * further * float(np.log(n_rows)) * n_some / n_rows)
 
 
 def kernel_title(covariance: ScaledCovariance) -> str:
