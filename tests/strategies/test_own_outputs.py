@@ -223,3 +223,13 @@ def test_rough_kernels_have_no_derivative() -> None:
     x, y, _ = one_output()
     rough = output_posterior(x, y, [GridPoint(Matern(0.3, nu=0.5), 1.0, 1.0, 0.1)])
     assert rough.differentiated((1,)) is None
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_output_that_the_law_fixes_tells_nothing() -> None:
+    x = np.linspace(0.0, 1.0, 15)
+    share = 30.0 + 20.0 * np.sin(5.0 * x)
+    Y = np.column_stack([share, 100.0 - share, np.full(15, 5.0)])
+    gp = sumgp.ConstrainedGP("a + b = 100; c = 5", outputs=["a", "b", "c"]).fit(x, Y)
+    np.testing.assert_allclose(gp.predict(x), Y, atol=0.01)
+    assert all(np.isfinite(score).all() for score in gp.fit_report_["kind_scores"].values())

@@ -188,8 +188,9 @@ class LeftOutValues:
 
     @property
     def log_density(self) -> np.ndarray:
-        """(N, T) of each value alone."""
-        return -0.5 * (self.residual**2 / self.variance + np.log(self.variance) + LOG_2PI)
+        """(N, T) of each value alone; not finite where a law leaves nothing open, so that nothing is told by it."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return -0.5 * (self.residual**2 / self.variance + np.log(self.variance) + LOG_2PI)
 
 
 def families(problem: FitProblem) -> list[KernelFamily]:
