@@ -48,6 +48,10 @@ class Slopes(NamedTuple):
     by_shape: float
     by_weight: float
 
+    def plus(self, other: Slopes) -> Slopes:
+        """The derivatives of a sum."""
+        return Slopes(self.by_length + other.by_length, self.by_shape + other.by_shape, self.by_weight + other.by_weight)
+
 
 @dataclass(frozen=True)
 class ScaledCovariance:
@@ -96,7 +100,9 @@ class ScaledCovariance:
         """(B, m, n) covariances between points a (B, m, D) and b (B, n, D), of variance one."""
         distances = self._squared_distances(a, b)
         values = [_values(term.kernel, s) for term, s in zip(self.terms, distances, strict=True)]
-        return values[0] if len(values) == 1 else sum(w * k for w, k in zip(self.shares, values, strict=True))  # type: ignore[return-value]
+        if len(values) == 1:
+            return values[0]
+        return np.asarray(sum(w * k for w, k in zip(self.shares, values, strict=True)))
 
     def ratios(self, n_inputs: int) -> np.ndarray:
         """(J, D) lengthscales of each term over those of the shortest."""

@@ -65,7 +65,7 @@ def latent_evidence(
             signs = np.full(rows.shape[1:3], -0.5)
             signs[:, 0] = 0.5
             signs *= np.exp(latents.log_signal)[:, None]
-            unit = sum(share * profile.k for share, profile in zip(covariance.shares, profiles, strict=True))
+            unit = np.asarray(sum(share * p.k for share, p in zip(covariance.shares, profiles, strict=True)))
             K = unit + mean_variance
             for i in range(n_latents):
                 sums = _blocks_of_one(members, K, latents, i, rows[:, i], by_w)
@@ -76,7 +76,7 @@ def latent_evidence(
             whole = float(np.sum(weights * unit)) if len(ratios) > 1 else 0.0
             for j, (ratio, share) in enumerate(zip(ratios, covariance.shares, strict=True)):
                 found = _term_slopes(profiles[j], share * weights, points / ratio, share * whole, len(ratios) > 1)
-                slopes[j] = Slopes(*(a + b for a, b in zip(slopes[j], found, strict=True)))
+                slopes[j] = slopes[j].plus(found)
     return LatentEvidence(value, covariance.gradient(slopes), by_signal, by_w)
 
 
