@@ -42,9 +42,9 @@ def test_notebook_runs() -> None:
 
 def test_options_in_the_pages_exist() -> None:
     from sumgp.cli import check, complete, fit, predict
-    from sumgp_studies.commands import reproduce
+    from sumgp_studies.commands import bench, reproduce
 
-    modules = (check, complete, fit, predict, reproduce)
+    modules = (check, complete, fit, predict, reproduce, bench)
     sources = "".join(Path(module.__file__ or "").read_text(encoding="utf-8") for module in modules)
     known = set(re.findall(r"--[a-z-]+", sources)) | {"--debug"}
     known |= {f"--{name.replace('_', '-')}" for name in re.findall(r"^    (\w+): Annotated", sources, flags=re.MULTILINE)}
