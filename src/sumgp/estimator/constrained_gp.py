@@ -38,6 +38,7 @@ from sumgp.estimator.preparation import (
     default_strategy,
     dense_solver,
     eliminated,
+    kernel_columns,
     period_of,
     read_fit_tables,
     unshifted,
@@ -201,7 +202,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         law = law if law is None or np.all(law.noise >= 0) else with_errors(law, learnt_errors(law, data))
         groups = output_groups(chosen_groups(self.groups, constraint, output_names, input_names), output_names)
         ordered = data.at(data.order)
-        scaling = unshifted(choose_scaling(ordered, groups, unit_inputs=self.kernel is None), self.kernel)
+        seen = kernel_columns(self, law, ordered)
+        scaling = unshifted(choose_scaling(ordered, groups, self.kernel is None, seen), self.kernel)
         split = eliminated(law, self.strategy)
         imposed = law if split is None else split.rest
         scaling = complete_scaling(law, ordered, scaling) if split is None else split.completed(ordered, scaling)
