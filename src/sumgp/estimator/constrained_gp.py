@@ -202,8 +202,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         law = law if law is None or np.all(law.noise >= 0) else with_errors(law, learnt_errors(law, data))
         groups = output_groups(chosen_groups(self.groups, constraint, output_names, input_names), output_names)
         ordered = data.at(data.order)
-        seen = kernel_columns(self, law, ordered)
-        scaling = unshifted(choose_scaling(ordered, groups, self.kernel is None, seen), self.kernel)
+        scaling = unshifted(
+            choose_scaling(ordered, groups, self.kernel is None, kernel_columns(self, law, data)), self.kernel
+        )
         split = eliminated(law, self.strategy)
         imposed = law if split is None else split.rest
         scaling = complete_scaling(law, ordered, scaling) if split is None else split.completed(ordered, scaling)
