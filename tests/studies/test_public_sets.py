@@ -18,8 +18,8 @@ from sumgp_studies.public.page import ratios, scores_table, write_page
 from sumgp_studies.public.run import run_public_task, thinned
 from sumgp_studies.public.system import System, least_squares_fit
 
-SETS = ("distillation", "pooling", "fitzhugh_nagumo", "lotka_volterra", "ode_system", "catalysis", "helmholtz", "drifters",
-        "magnetometer", "jura", "gemas")  # fmt: skip
+SETS = ("distillation", "pooling", "fitzhugh_nagumo", "lotka_volterra", "ode_system", "catalysis", "heat", "pde_greenberg",
+        "helmholtz", "drifters", "magnetometer", "jura", "gemas")  # fmt: skip
 
 
 def solution(rates, span, start, times, constants=()):
@@ -54,6 +54,10 @@ def write_equations(folder):
         z = solution(rates, span, start, t)
         columns = ["y1", "y2", "d1y1dx1", "d1y2dx1"][: z.shape[1]]
         pd.DataFrame(np.column_stack([t, z]), columns=["x1", *columns]).to_csv(folder / "dae" / f"{name}.csv", index=False)
+    t, x = (axis.ravel() for axis in np.meshgrid(np.linspace(0, 1, 30), np.linspace(0, 2, 30)))
+    waves = np.exp(-(np.pi**2) * t) * np.sin(np.pi * x)
+    pd.DataFrame({"t": t, "x1": x, "y1": waves}).to_csv(folder / "dae" / "heat.csv", index=False)
+    pd.DataFrame({"x1": t, "x2": x, "y1": waves}).to_csv(folder / "dae" / "pde_greenberg.csv", index=False)
     (folder / "fitzhugh_nagumo").mkdir()
     t = np.linspace(0, 20, 41)
     z = solution(fitzhugh_rates, (0, 20), (-1, 1), t, (0.2, 0.2, 3.0))
@@ -213,3 +217,10 @@ def test_values_that_a_law_determines_count_as_covered():
     away = np.array([1e-3, 1e-9])  # the first is missed, the second round-off
     (found,) = scored(case, lambda case: lambda x, y: Prediction(y + away, y + away, y + away, 0 * y))
     assert found["coverage"] == 0.5
+
+
+def test_the_heat_equation_helps_our_fit_most(folder):
+    case = next(iter(sets_named(["heat"])[0].load(folder)))
+    assert case.x[:, 0].max() < 0.7
+    ours = scored(case, COMPETITORS["law"].fit)[0]["mse"]
+    assert ours < 0.25 * scored(case, COMPETITORS["no law"].fit)[0]["mse"]

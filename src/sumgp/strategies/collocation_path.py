@@ -20,11 +20,14 @@ from sumgp.strategies.gradient_matching import Start, common_lengthscales
 # Lengthscales that are tried, as shares of the most probable ones given the data alone: a law asks for more detail than
 # sparse data show, and priors that are too smooth exclude the functions that obey it.
 SHARES = tuple(2.0 ** (-j / 2) for j in range(9))
-FIRST = 4  # the share to begin with, 1/4; with several inputs 1: short ones take too many points
-LOG_SD = 2.0  # of the normal prior on the logarithm of a share
+FIRST = 4  # the share to begin with, 1/4
+LOG_SD, LOG_SD_SEVERAL = 2.0, 0.5  # of the normal prior on the logarithm of a share, with one input and with several
 LEFT_BEHIND = 6.0  # a score so far below the best ends the way to longer lengthscales
 HOPELESS = 30.0  # and the way of a kernel
 NOISE_UPDATES = 2
+# Largest noise variance to begin with, for several inputs, in units of the output's: a search that takes all variation for
+# noise at first stays there, though the law tells otherwise.
+LARGEST_NOISE = 0.3**2
 VOLUME_ROUNDS = 5  # of constants, prior variances and the room that the law leaves, which depend on each other
 UNKNOWN_VARIANCE = 100.0  # of a constant, in units of its spread by gradient matching
 # Prior variance of an output, in units of the most probable one given the data, or given gradient matching where it was
@@ -100,15 +103,20 @@ class Path:
         return max((candidate.score for candidate in self.found), default=-np.inf)
 
     def walk(self, family: Family) -> None:
-        """From a quarter of the most probable lengthscale downwards while that helps, then upwards."""
+        """From a quarter of the most probable lengthscale downwards while that helps, then upwards.
+
+        With several inputs: all from the most probable one downwards, until the grid has too many points.
+        """
         fits = self.setting.fitted(family)
-        begin = 0 if self._several else FIRST
-        first = self._tried(family, fits, begin, None)
+        if self._several:
+            self._all_down(family, fits)
+            return
+        first = self._tried(family, fits, FIRST, None)
         if first is not None and first.determined:
             self._refine(family, fits, first)
             return
         reached = first
-        for j in range(begin + 1, len(SHARES)):
+        for j in range(FIRST + 1, len(SHARES)):
             if reached is not None and reached.score < self.best - HOPELESS:
                 break
             lower = self._tried(family, fits, j, None)
@@ -116,10 +124,16 @@ class Path:
                 break
             reached = lower
         last = first
-        for j in range(begin - 1, -1, -1):
+        for j in range(FIRST - 1, -1, -1):
             if last is None or last.score < self.best - LEFT_BEHIND:
                 break
             last = self._tried(family, fits, j, last)
+
+    def _all_down(self, family: Family, fits: tuple[OutputFit | None, ...]) -> None:
+        for j in range(len(SHARES)):
+            candidate = self._tried(family, fits, j, None)
+            if candidate is None or candidate.score < self.best - HOPELESS:
+                break
 
     def _refine(self, family: Family, fits: tuple[OutputFit | None, ...], last: Candidate) -> None:
         """Downwards until the curves stay the same."""
@@ -158,7 +172,8 @@ class Path:
         bases = setting.bases(family, lengthscales, self._variances(family, fits, lengthscales), z)
         law = setting.scaled_law(start.constants, start.spread, start.row_scale)
         problem = setting.collocation(law, bases, z, np.full(len(start.constants), UNKNOWN_VARIANCE))
-        noise = np.array([1.0 if fit is None else fit.noise for fit in fits])
+        largest = LARGEST_NOISE if self._several else np.inf
+        noise = np.array([1.0 if fit is None else min(fit.noise, largest) for fit in fits])
         levels = FINE_LEVELS if self._several else LEVELS
         solution = solve_collocation(problem, self._start_weights(problem, z, last), setting.noise_variances(noise), levels)
         determined = setting.determined(problem, solution.w)
@@ -174,17 +189,18 @@ class Path:
             solution = solve_collocation(problem, solution.w, setting.noise_variances(noise), levels[-1:])
             score = left_out_score(setting, problem, solution, setting.noise_variances(noise))
         values = problem.values(solution.w)[:, : len(fits)]
-        total = score.log_density - 0.5 * (np.log(share) / LOG_SD) ** 2
+        total = score.log_density - 0.5 * (np.log(share) / (LOG_SD_SEVERAL if self._several else LOG_SD)) ** 2
         return Candidate(family, share, total, score, determined, tuple(bases), problem, solution, noise, z, values)
 
     def _variances(self, family: Family, fits: tuple[OutputFit | None, ...], lengthscales: np.ndarray) -> np.ndarray:
-        """(T,) most probable variances of the outputs given their lengthscales."""
+        """(T,) most probable variances of the outputs given their lengthscales; with several inputs not below the data's."""
         found = np.maximum(np.var(self.start.values, axis=0), 1e-12)
+        least = 1.0 if self._several else 0.0
         return np.array(
             [
                 MORE_VARIANCE * found[t]
                 if fit is None
-                else MORE_VARIANCE * fit_output(self.setting.one_output(t), family.at, lengthscales[t]).variance
+                else max(least, MORE_VARIANCE * fit_output(self.setting.one_output(t), family.at, lengthscales[t]).variance)
                 for t, fit in enumerate(fits)
             ]
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sumgp_studies.public import compositions, equations, fields, real, simulators
+from sumgp_studies.public import compositions, equations, fields, partial_equations, real, simulators
 from sumgp_studies.public.case import Case
 
 
@@ -77,6 +77,10 @@ MAGNET_CAUSE = (
 BOUND = "least squares starts at the true constants and start values: it is a bound, not a rival."
 LINEAR_CAUSE = BOUND + " With a noise of 1 and of 10 % our search did not find the solution, which the fit says."
 CATALYSIS_CAUSE = BOUND + " Our largest errors are before the first measurement."
+GREENBERG_CAUSE = (
+    "over ten other draws of 40 rows our error is .72 of that without the law at a noise of 10 % (none above .93) and .71 at "
+    "1 % (.32 to 1.25); it is largest in a corner without rows."
+)
 DAE = ("dae",)
 
 SETS = (
@@ -111,6 +115,10 @@ SETS = (
     PublicSet("lotka_volterra", "Lotka-Volterra equations", DAE_HARDNET, "MIT", equations.lotka_volterra, DAE, cause=BOUND),
     PublicSet("ode_system", "Two linear equations", DAE_HARDNET, "MIT", equations.ode_system, DAE, cause=LINEAR_CAUSE),
     PublicSet("catalysis", "Reaction on a surface", DAE_HARDNET, "MIT", equations.catalysis, DAE, cause=CATALYSIS_CAUSE),
+    PublicSet("heat", "Heat equation in a rod", DAE_HARDNET, "MIT", partial_equations.heat, DAE),
+    PublicSet(
+        "pde_greenberg", "Greenberg's equation", DAE_HARDNET, "MIT", partial_equations.greenberg, DAE, cause=GREENBERG_CAUSE
+    ),
     PublicSet(
         "helmholtz", "Synthetic ocean currents", "Berlinghieri et al. 2023", "MIT", fields.helmholtz, ("helmholtz",),
         cause=VORTEX_CAUSE,
