@@ -78,8 +78,8 @@ BOUND = "least squares starts at the true constants and start values: it is a bo
 LINEAR_CAUSE = BOUND + " With a noise of 1 and of 10 % our search did not find the solution, which the fit says."
 CATALYSIS_CAUSE = BOUND + " Our largest errors are before the first measurement."
 GREENBERG_CAUSE = (
-    "over ten other draws of 40 rows our error is .72 of that without the law at a noise of 10 % (none above .93) and .71 at "
-    "1 % (.32 to 1.25); it is largest in a corner without rows."
+    "over ten other draws of 40 rows our error is .72 of that without the law at a noise of 10 % (none above .93) and .71 "
+    "at 1 % (.32 to 1.25); it is largest in a corner without rows."
 )
 DAE = ("dae",)
 
