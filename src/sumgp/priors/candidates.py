@@ -128,6 +128,17 @@ def map_candidates(half_range: np.ndarray) -> tuple[Candidate, ...]:
     return tuple(Candidate((prepare_kernel(kernel, half_range),)) for kernel in kernels)
 
 
+def potential_candidates(half_range: np.ndarray, degree: int) -> tuple[Candidate, ...]:
+    """Kernels of functions over several inputs whose derivatives up to ``degree`` are the outputs.
+
+    Smooth and rough ones, with one lengthscale and with one for each input: few points of a field cannot tell directions
+    apart, and real fields are rough. (Matern 5/2 has two derivatives.)
+    """
+    sizes = (np.ones(len(half_range)), 1.0)
+    kernels = [RBF(size) for size in sizes] + [Matern(size, nu=2.5) for size in sizes if degree <= 2]
+    return tuple(Candidate((prepare_kernel(kernel, half_range),)) for kernel in kernels)
+
+
 def with_long_range(kernel: Kernel, half_range: np.ndarray) -> Kernel:
     """The kernel plus a Matern 3/2 of long range: maps often vary over short distances on top of a slow trend."""
     size: Any = 1.0 if len(half_range) == 1 else np.ones(len(half_range))

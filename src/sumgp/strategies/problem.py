@@ -183,8 +183,13 @@ def typical_range(x: np.ndarray, long_series: bool) -> np.ndarray:
 
 
 def kernel_name(prior: MultitaskPrior) -> str:
-    """Short name of a candidate, for reports."""
-    return " + ".join(type(k).__name__ if not k.hyperparameters else str(k).split("(")[0] for k in prior.kernels)
+    """Short name of a candidate, for reports; isotropic: one lengthscale for several inputs of a latent function."""
+    several = prior.latent is not None and len(prior.latent.centre) > 1
+    return " + ".join(
+        ("isotropic " if several and not getattr(k, "anisotropic", True) else "")
+        + (type(k).__name__ if not k.hyperparameters else str(k).split("(")[0])
+        for k in prior.kernels
+    )
 
 
 def closed_imbalance(problem: FitProblem) -> Imbalance | None:

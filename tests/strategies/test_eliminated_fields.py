@@ -1,0 +1,87 @@
+"""Vector fields that obey their laws by construction: draws, rough fields, gradient and curl parts that nobody measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, Matern
+
+import sumgp
+from sumgp.priors import KernelDerivatives
+
+STEP = 1e-3
+NO_CURL = "d(u, y) - d(v, x) = 0"
+
+
+def drawn_gradient(x: np.ndarray, seed: int) -> np.ndarray:
+    """(n, 2) gradient, at x (n, 2), of a function drawn from a Matern 5/2 process of lengthscale .7."""
+    kernel, orders = KernelDerivatives(Matern(0.7, nu=2.5), x, x), [(1, 0), (0, 1)]
+    covariance = np.block([[kernel.value(a, b) for b in orders] for a in orders])
+    root = np.linalg.cholesky(covariance + 1e-10 * np.eye(2 * len(x)))
+    return (root @ np.random.default_rng(seed).standard_normal(2 * len(x))).reshape(2, -1).T
+
+
+def test_every_draw_of_a_field_has_no_divergence() -> None:
+    generator = np.random.default_rng(0)
+    x = generator.uniform(-1.0, 1.0, (25, 2))
+    y = np.column_stack([np.sin(2 * x[:, 1]), np.cos(2 * x[:, 0])]) + 0.1 * generator.standard_normal((25, 2))
+    gp = sumgp.ConstrainedGP("d(u, x) + d(v, y) = 0", outputs=["u", "v"], inputs=["x", "y"], kernel=RBF([1.0, 1.0]))
+    gp.fit(x, y)
+    steps = STEP * np.array([1.0, -1.0, 2.0, -2.0])
+    across = np.concatenate([[(s, 0.0) for s in steps], [(0.0, s) for s in steps]])
+    places = np.array([[0.0, 0.0], [0.7, -0.4], [1.2, 0.3]])
+    draws = gp.posterior((places[:, None] + across).reshape(-1, 2)).sample(3, random_state=1).reshape(3, 3, 2, 4, 2)
+
+    def slope(z: np.ndarray) -> np.ndarray:
+        return (8.0 * (z[..., 0] - z[..., 1]) - (z[..., 2] - z[..., 3])) / (12.0 * STEP)
+
+    divergence = slope(draws[:, :, 0, :, 0]) + slope(draws[:, :, 1, :, 1])
+    assert np.abs(divergence).max() < 1e-6  # of a field of size one
+    assert np.abs(slope(draws[:, :, 0, :, 0])).max() > 0.1
+    assert np.abs(gp.posterior(places).residual()).max() < 1e-10
+
+
+@pytest.mark.parametrize("seed", [1000, 1001])
+def test_rough_fields_are_told_from_smooth_ones(seed: int) -> None:
+    """The gradient of a Matern 5/2 function: its evidence is above that of smooth kernels, and so is accuracy."""
+    generator = np.random.default_rng(seed)
+    x = generator.uniform(-1.0, 1.0, (160, 2))
+    f = drawn_gradient(x, seed)
+    y = f + 0.05 * generator.standard_normal(f.shape)
+    settings = {"outputs": ["u", "v"], "inputs": ["x", "y"], "uncertainty": "plug-in"}
+    fit, new = slice(0, 80), slice(80, None)
+    gp = sumgp.ConstrainedGP(NO_CURL, **settings).fit(x[fit], y[fit])
+    assert "Matern" in gp.fit_report_["kernel"]
+    smooth = sumgp.ConstrainedGP(NO_CURL, kernel=RBF([1.0, 1.0]), **settings).fit(x[fit], y[fit])
+    error, other = (np.sqrt(np.mean((model.predict(x[new]) - f[new]) ** 2)) for model in (gp, smooth))
+    assert error < other
+
+
+def test_names_of_candidates_tell_them_apart() -> None:
+    x = np.random.default_rng(0).uniform(-1.0, 1.0, (20, 2))
+    gp = sumgp.ConstrainedGP(NO_CURL, outputs=["u", "v"], inputs=["x", "y"])
+    gp.fit(x, np.sin(2.0 * x) + 0.1 * np.random.default_rng(1).standard_normal((20, 2)))
+    weights = gp.fit_report_["candidate_weights"]
+    assert sum(weights.values()) == pytest.approx(1.0)
+    assert set(weights) <= {"RBF", "isotropic RBF", "Matern", "isotropic Matern"}
+    assert len(gp.fit_report_["candidates"]) == 4
+
+
+def test_a_flow_as_gradient_and_curl_of_functions_that_nobody_measured() -> None:
+    """u and v of a flow with divergence and vorticity, each of its own lengthscale: better than without."""
+    generator = np.random.default_rng(3)
+    x = generator.uniform(-1.0, 1.0, (140, 2))
+    a, b = x.T
+    f = np.column_stack([np.cos(a) + np.cos(4 * b), 0.2 * b + np.sin(4 * a)])
+    y = f + 0.1 * generator.standard_normal(f.shape)
+    fit, new = slice(0, 40), slice(40, None)
+    laws = ["u = d(p, x) + d(s, y)", "v = d(p, y) - d(s, x)"]
+    gp = sumgp.ConstrainedGP(laws, outputs=["u", "v", "p", "s"], inputs=["x", "y"], uncertainty="plug-in")
+    gp.fit(x[fit], np.column_stack([y[fit], np.full((40, 2), np.nan)]))
+    posterior = gp.posterior(x[new])
+    without = sumgp.ConstrainedGP(None, outputs=["u", "v"], inputs=["x", "y"], uncertainty="plug-in").fit(x[fit], y[fit])
+    error, other = (np.sqrt(np.mean((p - f[new]) ** 2)) for p in (posterior.mean[:, :2], without.predict(x[new])))
+    assert error < other
+    assert np.abs(posterior.residual()).max() < 1e-10
+    divergence = posterior.derivative("u", "x").mean + posterior.derivative("v", "y").mean
+    assert np.sqrt(np.mean((divergence - (0.2 - np.sin(x[new, 0]))) ** 2)) < 0.6
