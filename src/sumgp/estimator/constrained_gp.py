@@ -36,7 +36,6 @@ from sumgp.estimator.preparation import (
     chosen_candidates,
     chosen_groups,
     default_strategy,
-    dense_solver,
     eliminated,
     period_of,
     read_fit_tables,
@@ -205,7 +204,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         split = eliminated(law, self.strategy)
         imposed = law if split is None else split.rest
         scaling = complete_scaling(law, ordered, scaling) if split is None else split.completed(ordered, scaling)
-        solver, kernel = choose_solver(self, data, law) if split is None else (dense_solver(self.solver), self.kernel)
+        solver, kernel = choose_solver(self, data, law, split)
         half_range = typical_range(scaling.inputs(x), solver.on_series)
         noise = read_noise(self.noise, scaling.y_scale, groups, n_given).weighted(weights)
         period = period_of(self.strategy, ordered, scaling)

@@ -250,7 +250,7 @@ class Linearized(Strategy):
     draws: int = 24
 
     def series_plan(self, problem: FitProblem) -> SeriesPlan:
-        return SeriesPlan(at_times=True)
+        return SeriesPlan(at_times=problem.law is not None)
 
     def fit_rows(self, problem: FitProblem) -> Fitted:
         if problem.law is None:
