@@ -130,7 +130,7 @@ def test_chains_of_derivatives() -> None:
     assert np.abs(posterior.residual()).max() < 1e-10
     assert np.sqrt(np.mean((gp.predict(t) - f) ** 2)) < 0.04
     rough = sumgp.ConstrainedGP(["d(z, t) = v", "d(v, t) = a"], kernel=Matern(nu=2.5), **settings)
-    with pytest.raises(DataError, match=r"Matern\(nu=3.5\) at least"):
+    with pytest.raises(DataError, match=r"Matern\(nu=4.5\) at least"):
         rough.fit(t, y)
     twice = sumgp.ConstrainedGP("d(z, t, 2) = a", **{**settings, "outputs": ["z", "a"]}).fit(t, y[:, [0, 2]])
     assert np.abs(twice.posterior(NEW).residual()).max() < 1e-10

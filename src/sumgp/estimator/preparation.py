@@ -158,8 +158,7 @@ def choose_solver(model: Any, data: Data, law: Law | None, split: SplitLaw | Non
     nu = SERIES_SMOOTHNESS + (0 if split is None else split.potential.degree)
     solver, kernel = series_solver(model.solver, model.kernel, model.strategy, data.n_inputs, n_measured, nu)
     if split is not None:
-        assert law is not None
-        solver = latent_solver(solver, kernel, law, split)
+        solver = latent_solver(solver)
     elif solver.on_blocks or n_measured > LARGE_MAP:
         solver = choose_map_solver(Asked(solver, kernel, model.strategy, model.noise, model.rank), data, law)
     if solver.on_series or solver.on_blocks:
@@ -240,18 +239,12 @@ def default_strategy(law: Law | None) -> Strategy:
     return Conditioned() if isinstance(law, SumLaw) and law.is_linear else Linearized()
 
 
-def latent_solver(solver: Solver, kernel: Any, law: Law, split: SplitLaw) -> Solver:
+def latent_solver(solver: Solver) -> Solver:
     """Dense() or Markov(), or an error where that is none for outputs that are derivatives of latent functions."""
     if not isinstance(solver, (Automatic, Dense, Markov)):
         got, remedy = f"{type(solver).__name__}()", "leave solver=None"
         raise DataError(worded("solver", "Dense() or Markov() for a law with derivatives", got, remedy))
-    if not solver.on_series:
-        return Dense()
-    needed = split.potential.degree + max(sum(d.orders) for d in law.derivatives) + 0.5
-    if min(term.nu for term in kernel) < needed:
-        got, remedy = str(kernel[0]), f"use Matern(nu={needed}) or a smoother one, leave kernel=None, or use Dense()"
-        raise DataError(worded("kernel", f"Matern(nu={needed}) at least for this law under Markov()", got, remedy))
-    return solver
+    return solver if solver.on_series else Dense()
 
 
 def eliminated(law: Law | None, strategy: Any) -> SplitLaw | None:

@@ -313,7 +313,12 @@ class Markov(Solver):
     on_series: ClassVar[bool] = True
 
     def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
-        """Memory grows with N alone."""
+        """Memory grows with N alone. Outputs must have the derivatives that laws with derivatives speak of."""
+        needed = 0.5 if prior.latent is None else 2.0 * prior.latent.potential.degree + 0.5
+        rough = [kernel for kernel in prior.kernels if kernel.nu < needed]
+        if rough:
+            remedy = f"use Matern(nu={needed}) or a smoother one, leave kernel=None, or use Dense()"
+            raise DataError(worded("kernel", f"Matern(nu={needed}) at least for this law", str(rough[0]), remedy))
 
     def evidence(
         self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray, law: LawRows | None = None
