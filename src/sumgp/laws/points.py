@@ -257,7 +257,7 @@ def linear_rows(setup: LawSetup, data: Data) -> tuple[np.ndarray, np.ndarray]:
 
 CLOSED = 3e-3  # rows that meet the law this well (in sds of the outputs) have noise that meets it too
 ROUNDED = 1.5  # times the standard deviation that rounding of the values alone would cause
-FEWEST_ROWS = 3
+FEWEST_ROWS = 3  # complete rows: with fewer, meeting a law may be chance
 MOST_MISPRINTS = 0.05  # of the rows
 MOST_DIGITS = 9  # decimals looked for; values with more are not rounded
 TRACE = 1e-12  # of the law's largest term: round-off of sums
