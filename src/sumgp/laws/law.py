@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -231,7 +231,8 @@ class SumLaw(Law):
         if self.is_linear:
             return self
         columns = tuple((c, t.relaxed(float(scale[c]))) for c, t in self.columns)
-        return replace(self, columns=columns)
+        select = None if self.select is None else partial(_relaxed_rows, self.select, scale)
+        return replace(self, columns=columns, select=select)
 
     def involved(self) -> np.ndarray:
         used = np.zeros(self.n_columns, dtype=bool)
@@ -279,3 +280,7 @@ class SumLaw(Law):
                 lines.append(f"{factor} * {transform.label(names[column])}: {described}")
         total = f"{self.total[row]:g}" if isinstance(self.total, np.ndarray) else "S(x), varies with the inputs"
         return (*lines, f"total: {total}")
+
+
+def _relaxed_rows(select: Callable[[Sequence[int]], Law], scale: np.ndarray, rows: Sequence[int]) -> Law:
+    return select(rows).relaxed(scale)
