@@ -275,7 +275,7 @@ def kernel_columns(model: Any, law: Law | None, data: Data) -> int:
     if law is None or law.derivatives or own_kernel or isinstance(model.strategy, (Transformed, Unconstrained)):
         return data.n_inputs
     totals_only = isinstance(law, SumLaw) and law.is_linear and law.has_constant_coefficients
-    return data.n_inputs if totals_only else seen_by_kernels(data)
+    return data.n_inputs if totals_only or not data.extra_columns else seen_by_kernels(data)
 
 
 def unshifted(scaling: Scaling, kernel: Any) -> Scaling:
