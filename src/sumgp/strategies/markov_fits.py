@@ -155,8 +155,6 @@ class MarkovComponent(PosteriorComponent):
 
 def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     """Fit by the state-space form, the law entering as ``plan`` says."""
-    # Where the prior obeys the whole law, nothing is left to impose.
-    plan = SeriesPlan() if problem.law is None else plan
     task_law, right_sides, setup = None, None, None
     unknown, soft = np.zeros(0), np.zeros(0)
     if plan.on_tasks:
