@@ -38,6 +38,7 @@ from sumgp.estimator.preparation import (
     default_strategy,
     dense_solver,
     eliminated,
+    kernel_columns,
     period_of,
     read_fit_tables,
     unshifted,
@@ -201,7 +202,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         law = law if law is None or np.all(law.noise >= 0) else with_errors(law, learnt_errors(law, data))
         groups = output_groups(chosen_groups(self.groups, constraint, output_names, input_names), output_names)
         ordered = data.at(data.order)
-        scaling = unshifted(choose_scaling(ordered, groups, unit_inputs=self.kernel is None), self.kernel)
+        scaling = choose_scaling(ordered, groups, self.kernel is None, kernel_columns(self, law, ordered))
+        scaling = unshifted(scaling, self.kernel)
         split = eliminated(law, self.strategy)
         imposed = law if split is None else split.rest
         scaling = complete_scaling(law, ordered, scaling) if split is None else split.completed(ordered, scaling)
@@ -211,7 +213,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         period = period_of(self.strategy, ordered, scaling)
         candidates = chosen_candidates(kernel, half_range, y.shape[1], self.strategy, imposed, period)
         candidates = map_candidates(half_range) if solver.on_blocks and kernel is None else candidates
-        problem = FitProblem(
+        return FitProblem(
             data=data,
             scaling=scaling,
             law=imposed,
@@ -227,8 +229,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             bounds=bounds,
             rougher=rougher_candidates(half_range) if kernel is None else (),
             default_kernels=kernel is None,
-        )
-        return problem, law
+        ), law
 
     def _keep(self, problem: FitProblem, law: Law | None, strategy: Strategy, fitted: Fitted) -> None:
         self.law_ = law

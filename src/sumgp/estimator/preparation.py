@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 
-from sumgp.data import Data, Dates, Scaling, is_frame, is_series, merged_groups, read_columns
+from sumgp.data import Data, Dates, Scaling, is_frame, is_series, merged_groups, read_columns, seen_by_kernels
 from sumgp.errors import ConstraintError, DataError, SumGPWarning, worded
 from sumgp.laws import (
     AllOf,
@@ -173,8 +173,8 @@ def series_solver(solver: Any, kernel: Any, strategy: Strategy | None, n_inputs:
         raise DataError(worded("solver", "one input for Markov()", f"{n_inputs} inputs", "use Dense() or leave solver=None"))
     possible = strategy is None or strategy.takes_long_series
     if asked and not possible:
-        name = type(strategy).__name__
-        raise DataError(f"solver: Markov() does not work with strategy={name}(); use Linearized() or another solver")
+        wrong = f"strategy={type(strategy).__name__}()"
+        raise DataError(f"solver: Markov() does not work with {wrong}; use Linearized() or another solver")
     automatic = solver is None and suited and n_measured > LONG_SERIES and possible
     if not (asked or automatic):
         return solver or Automatic(), kernel
@@ -184,10 +184,9 @@ def series_solver(solver: Any, kernel: Any, strategy: Strategy | None, n_inputs:
 
 def _has_markov_terms(kernel: Kernel) -> bool:
     try:
-        markov_terms(kernel)
+        return bool(markov_terms(kernel))
     except DataError:
         return False
-    return True
 
 
 def bound_law(
@@ -261,13 +260,22 @@ def chosen_candidates(
     """Candidate priors; linear laws are imposed on the task covariance, which takes a separable prior."""
     if kernel is not None:
         return given_candidate(kernel, half_range)
-    linear = strategy is None and isinstance(law, SumLaw) and law.is_linear
-    return default_candidates(half_range, n_outputs, linear or isinstance(strategy, Conditioned), period)
+    linear = isinstance(strategy, Conditioned) or (strategy is None and isinstance(law, SumLaw) and law.is_linear)
+    return default_candidates(half_range, n_outputs, linear, period)
 
 
 def period_of(strategy: Any, data: Data, scaling: Scaling) -> Period | None:
     """Period that the data show; transformed outputs have no use for it, since they need not be waves."""
     return None if isinstance(strategy, Transformed) else shown_period(scaling.inputs(data.x), scaling.outputs(data.y))
+
+
+def kernel_columns(model: Any, law: Law | None, data: Data) -> int:
+    """Number of leading columns of ``data.x`` that kernels see; totals of linear laws enter through the mean instead."""
+    own_kernel = model.kernel is not None or model.solver is not None or int(data.measured.sum()) > LONG_SERIES
+    if law is None or law.derivatives or own_kernel or isinstance(model.strategy, (Transformed, Unconstrained)):
+        return data.n_inputs
+    totals_only = isinstance(law, SumLaw) and law.is_linear and law.has_constant_coefficients
+    return data.n_inputs if totals_only or not data.extra_columns else seen_by_kernels(data)
 
 
 def unshifted(scaling: Scaling, kernel: Any) -> Scaling:
@@ -279,13 +287,11 @@ def unshifted(scaling: Scaling, kernel: Any) -> Scaling:
 
 def checked_rank(rank: int | None, n_outputs: int) -> int | None:
     """The rank as a number; an error where the outputs are fewer."""
-    if rank is None:
-        return None
-    if not 0 <= int(rank) <= n_outputs:
+    if rank is not None and not 0 <= int(rank) <= n_outputs:
         raise DataError(
             worded("rank", f"a number from 0 to {n_outputs}", repr(rank), "leave rank=None for a full task covariance")
         )
-    return int(rank)
+    return None if rank is None else int(rank)
 
 
 def check_choices(model: Any) -> None:

@@ -53,12 +53,12 @@ class FunctionLaw(Law):
         return np.abs(self.jacobian(f, x) * f[:, None, :]).max(axis=2)
 
     def relaxed(self, scale: np.ndarray) -> FunctionLaw:
-        return self if self.relax is None else self.relax(scale)
+        return self if self.relax is None else replace(self.relax(scale), **self._facts_of(range(self.n_rows)))
 
     def rows(self, chosen: Sequence[int]) -> Law:
         kept = list(chosen)
         if self.select is not None:
-            return self.select(kept)
+            return replace(self.select(kept), **self._facts_of(kept))
         return replace(
             self,
             residual_function=lambda f, x: self.residual(f, x)[:, kept],

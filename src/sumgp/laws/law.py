@@ -241,7 +241,7 @@ class SumLaw(Law):
     def rows(self, chosen: Sequence[int]) -> Law:
         if self.select is not None:
             # Rows with constant coefficients keep them, whatever those of the others are.
-            return self.select(list(chosen))
+            return replace(self.select(list(chosen)), **self._facts_of(chosen))
         kept, F, S = list(chosen), self.coefficients, self.total
         total = S[kept] if isinstance(S, np.ndarray) else lambda x: self.S(x)[:, kept]
         facts = self._facts_of(kept)

@@ -84,7 +84,8 @@ def derivative_of(posterior: Posterior, output: str, by: str, order: int = 1) ->
             raise DataError(worded(argument, f"one of {', '.join(known)}", repr(name), "correct the name"))
     if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 1:
         raise DataError(worded("order", "a whole number of at least 1", repr(order), "e.g. derivative('z', 't', 2)"))
-    orders = tuple(int(order) if name == by else 0 for name in inputs)
+    seen = [*inputs, *posterior.data.extra_columns][: len(posterior.scaling.x_scale)]
+    orders = tuple(int(order) if name == by else 0 for name in seen)
     return DerivativePosterior(posterior, outputs.index(output), orders)
 
 

@@ -19,18 +19,16 @@ from sumgp.prediction.bounding import BoundedPoints, Bounding, clipped_std
 from sumgp.prediction.closed_noise import measured_outputs, noise_covariances, noise_variances
 from sumgp.prediction.constants import ConstantsPosterior, constants_posterior
 from sumgp.prediction.derivative import DerivativePosterior, derivative_of, own_columns
-from sumgp.prediction.mixture import (
+from sumgp.prediction.marginals import (
+    DrawnMarginals,
     GaussianMixture,
     PointMarginals,
     Points,
-    SkewedMixture,
+    drawn_marginals,
     followed,
-    mixture_covariance,
-    mixture_draws,
     point_marginals,
-    with_variances,
 )
-from sumgp.prediction.point_draws import DrawnMarginals, drawn_marginals
+from sumgp.prediction.mixture import SkewedMixture, mixture_covariance, mixture_draws, with_variances
 from sumgp.prediction.tabulated import as_frame, as_multiindex_frame, as_xarray
 from sumgp.strategies import Fitted
 

@@ -13,8 +13,8 @@ from sumgp.hyperparameters import lengths_penalty, own_lengthscales, row_spacing
 from sumgp.laws import UnitFreeLaw, project
 from sumgp.numerics import LOG_2PI
 from sumgp.priors import hyper_priors, quasi_periodic, shown_period
+from sumgp.solvers import JointGaussian
 from sumgp.strategies.averaging import WIDENING
-from sumgp.strategies.joint_gaussian import JointGaussian
 from sumgp.strategies.output_posterior import KernelFamily, LawNoise, OutputPosterior, output_posterior, own_grid
 from sumgp.strategies.problem import FitProblem, PosteriorComponent, closed_imbalance
 from sumgp.strategies.weight_component import (

@@ -23,8 +23,7 @@ from sumgp.priors import (
     check_smooth,
     hyper_priors,
 )
-from sumgp.solvers import Automatic, ClosedRows, Solver, closed_rows
-from sumgp.strategies.joint_gaussian import JointGaussian
+from sumgp.solvers import Automatic, ClosedRows, JointGaussian, Solver, closed_rows
 
 if TYPE_CHECKING:
     from sumgp.strategies.weight_component import LocalPosterior
@@ -306,10 +305,24 @@ class Fitted:
         return [part.at(slice(n)) for part in parts]
 
 
-class Strategy(ABC):
-    """A way to impose a law, or none. ``takes_long_series``: it works on the state-space form and on large maps too;
-    ``takes_derivatives``: on laws with derivatives."""
+@dataclass(frozen=True)
+class SeriesPlan:
+    """How a law enters the state-space form: not at all, or as one of these."""
 
+    on_tasks: bool = False  # a linear law, on the task covariance
+    at_times: bool = False  # at every time, by iterated linearisation
+    in_evidence: bool = False  # a linear law: hyperparameters are those of the data given the law
+    projected: bool = False  # predictions alone are moved onto it
+
+
+class Strategy(ABC):
+    """A way to impose a law, or none.
+
+    ``series``: how the law enters the state-space form; ``takes_long_series``: it works on that form and on large maps too;
+    ``takes_derivatives``: on laws with derivatives.
+    """
+
+    series: ClassVar[SeriesPlan] = SeriesPlan()
     takes_long_series: ClassVar[bool] = True
     takes_derivatives: ClassVar[bool] = False
     imposes_law: ClassVar[bool] = True
@@ -330,16 +343,6 @@ class Strategy(ABC):
     def fit_rows(self, problem: FitProblem) -> Fitted:
         """The fit in weight space."""
 
-    @abstractmethod
     def series_plan(self, problem: FitProblem) -> SeriesPlan:
-        """How the law enters the state-space form."""
-
-
-@dataclass(frozen=True)
-class SeriesPlan:
-    """How a law enters the state-space form: not at all, or as one of these."""
-
-    on_tasks: bool = False  # a linear law, on the task covariance
-    at_times: bool = False  # at every time, by iterated linearisation
-    in_evidence: bool = False  # a linear law: hyperparameters are those of the data given the law
-    projected: bool = False  # predictions alone are moved onto it
+        """How the law enters the state-space form, where the problem decides."""
+        return self.series
