@@ -18,7 +18,7 @@ from sumgp.laws import UnitFreeLaw
 from sumgp.numerics import LOG_2PI
 from sumgp.prediction.closed_noise import drawn_measurements, noise_variances
 from sumgp.priors import canonical_order
-from sumgp.strategies import Fitted, Unprojected, joined, projected_draws
+from sumgp.strategies import Fitted, Unprojected, join_points, projected_draws
 
 if TYPE_CHECKING:
     from sumgp.prediction.posterior import Posterior
@@ -169,7 +169,7 @@ def point_marginals(
     return PointMarginals(mixture, centre, covariance, drawn, free)
 
 
-def followed(parts: Sequence[PointMarginals]) -> PointMarginals:
+def join_marginals(parts: Sequence[PointMarginals]) -> PointMarginals:
     """The points of all parts in turn."""
     mixture = GaussianMixture(
         np.concatenate([p.mixture.means for p in parts], axis=1),
@@ -181,7 +181,7 @@ def followed(parts: Sequence[PointMarginals]) -> PointMarginals:
         np.concatenate([p.centre for p in parts]),
         np.concatenate([p.covariance for p in parts]),
         np.concatenate([p.drawn for p in parts]),
-        [joined(some) for some in zip(*(p.drawn_parts for p in parts if p.drawn_parts), strict=True)],
+        [join_points(some) for some in zip(*(p.drawn_parts for p in parts if p.drawn_parts), strict=True)],
     )
 
 

@@ -25,7 +25,7 @@ from sumgp.prediction.marginals import (
     PointMarginals,
     Points,
     drawn_marginals,
-    followed,
+    join_marginals,
     point_marginals,
 )
 from sumgp.prediction.mixture import SkewedMixture, mixture_covariance, mixture_draws, with_variances
@@ -98,7 +98,7 @@ class Posterior:
             with threads_for(self.data.y.size):
                 part = point_marginals(self.fitted, self._n_outputs, Points(self.scaling.inputs(x), x), near)
             parts.append(part if len(self.x) <= DRAWN_AT_ONCE else replace(part, drawn_parts=[]))
-        return followed(parts)
+        return join_marginals(parts)
 
     @cached_property
     def _mixture(self) -> GaussianMixture:

@@ -25,7 +25,7 @@ from sumgp.strategies.weight_component import (
     Component,
     LocalPosterior,
     Unprojected,
-    joined,
+    join_points,
     plain_component,
     projected_draws,
 )
@@ -58,7 +58,7 @@ __all__ = [
     "closed_imbalance",
     "component_left_out",
     "fit_candidates",
-    "joined",
+    "join_points",
     "kernel_name",
     "law_spacing",
     "mix",

@@ -53,7 +53,7 @@ class Unprojected:
         return Unprojected(self.mean[rows], self.covariance[rows], metric, left)
 
 
-def joined(parts: Sequence[Unprojected]) -> Unprojected:
+def join_points(parts: Sequence[Unprojected]) -> Unprojected:
     """The points of all parts in turn."""
     mean, covariance = np.concatenate([part.mean for part in parts]), np.concatenate([part.covariance for part in parts])
     if parts[0].metric is None:
@@ -83,7 +83,9 @@ def local_posteriors(components: Sequence[MovedOntoLaw], x: np.ndarray, x_law: n
     result = [LocalPosterior(part.mean, part.covariance) for part in parts]
     laws, n = {k: c.law for k, c in enumerate(components) if c.law is not None}, len(x_law)
     if laws:
-        moved = moved_onto_law(next(iter(laws.values())), joined([parts[k] for k in laws]), np.tile(x_law, (len(laws), 1)))
+        moved = moved_onto_law(
+            next(iter(laws.values())), join_points([parts[k] for k in laws]), np.tile(x_law, (len(laws), 1))
+        )
         for place, k in enumerate(laws):
             result[k] = moved.at(slice(place * n, (place + 1) * n))
     return result
