@@ -61,6 +61,11 @@ class HyperPrior:
         inner = max(z, -self.heavy)
         return 0.5 * inner * inner - inner * z
 
+    def slope(self, value: float) -> float:
+        """Derivative of the log density."""
+        width = self.below if value < self.centre else self.above
+        return -max((value - self.centre) / width, -self.heavy) / width
+
 
 def leaves(kernel: Kernel) -> Iterator[Kernel]:
     """The elementary kernels a kernel is composed of, in the order of its theta."""
@@ -162,15 +167,15 @@ def with_theta(kernel: Kernel, theta: np.ndarray) -> Kernel:
 class KernelOnPoints:
     """K and its gradients at fixed points, for many values of theta.
 
-    For isotropic RBF, Matern 1/2, 3/2, 5/2 and RationalQuadratic with one free lengthscale, for the RBF with one per input,
-    and for ExpSineSquared * RBF, distances are stored and closed forms used; any other kernel is evaluated by scikit-learn.
+    For RBF, Matern 1/2, 3/2, 5/2 (one free lengthscale or one per input), RationalQuadratic (one free lengthscale) and
+    ExpSineSquared * RBF, distances are stored and closed forms used; any other kernel is evaluated by scikit-learn.
     """
 
     def __init__(self, kernel: Kernel, points: np.ndarray) -> None:
         self.kernel = kernel
         self.points = points
         self._closed_form = _closed_form(kernel)
-        self._anisotropic = _is_anisotropic_rbf(kernel, points)
+        self._anisotropic = _stationary(kernel) if _is_anisotropic(kernel, points) else None
         self._quasi_periodic = _is_quasi_periodic(kernel)
         if self._closed_form:
             self._squared = cdist(points, points, "sqeuclidean")
@@ -187,8 +192,10 @@ class KernelOnPoints:
             return K, dK[None]
         if self._anisotropic:
             scaled = self._squared * np.exp(-2.0 * theta)[:, None, None]
-            K = np.exp(-0.5 * scaled.sum(axis=0))
-            scaled *= K
+            total = scaled.sum(axis=0)
+            K, dK = self._anisotropic(total)
+            # All lengthscales together change K by dK; each has its share of the squared distance in it.
+            scaled *= dK / np.where(total > 0.0, total, 1.0)
             return K, scaled
         if self._quasi_periodic:
             return _quasi_periodic(self._distance, self._squared, np.exp(theta))
@@ -197,10 +204,15 @@ class KernelOnPoints:
 
 
 def _closed_form(kernel: Kernel) -> Any:
-    """Function of squared scaled distances giving K and dK/dlog(lengthscale), or None."""
+    """Function of squared scaled distances giving K and dK/dlog(lengthscale) of one lengthscale, or None."""
     elementary = type(kernel) in (RBF, Matern, RationalQuadratic)
     if not elementary or len(kernel.theta) != 1 or not lengthscale_mask(kernel).all() or np.ndim(kernel.length_scale):
         return None
+    return _stationary(kernel)
+
+
+def _stationary(kernel: Kernel) -> Any:
+    """The same for any number of lengthscales that change together."""
     if type(kernel) is RBF:
         return _rbf
     if type(kernel) is Matern and kernel.nu in CLOSED_MATERN:
@@ -211,8 +223,8 @@ def _closed_form(kernel: Kernel) -> Any:
     return None
 
 
-def _is_anisotropic_rbf(kernel: Kernel, points: np.ndarray) -> bool:
-    return type(kernel) is RBF and np.ndim(kernel.length_scale) == 1 and len(kernel.theta) == points.shape[1]
+def _is_anisotropic(kernel: Kernel, points: np.ndarray) -> bool:
+    return type(kernel) in (RBF, Matern) and np.ndim(kernel.length_scale) == 1 and len(kernel.theta) == points.shape[1]
 
 
 def _is_quasi_periodic(kernel: Kernel) -> bool:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sumgp.strategies.weight_component import LocalPosterior
 
 ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many rows
-MANY_PARAMETERS = 25  # above this the default's second further start costs more than it finds; more are made if asked for
+MANY_PARAMETERS = 25  # above this the default's second further start costs more than it finds; asked for, it is made
 DEFAULT_RESTARTS = 2  # of ConstrainedGP
 
 # Points are predicted in whole groups of so many: BLAS takes them four to sixteen at a time and rounds the rest otherwise.
@@ -156,12 +156,14 @@ class FitProblem:
 
     def starts(self, objective: Objective, scan: Scan) -> list[np.ndarray]:
         """Where to begin, for outputs in the order ``output_order``: what the data say first, then what the prior says."""
-        few = objective.prior.n_parameters <= MANY_PARAMETERS or self.restarts > DEFAULT_RESTARTS
-        restarts = self.restarts if few else min(self.restarts, 1)
+        many = objective.prior.n_parameters > MANY_PARAMETERS and self.restarts in (1, DEFAULT_RESTARTS)
         if objective.prior.latent is not None:
-            return latent_starts(objective, 1 + restarts)
-        seen = scan.starts(objective.prior, max(restarts, 1))
-        return [*seen, *starting_points(objective, restarts, self.random_state)][: 1 + restarts]
+            return latent_starts(objective, 2 if many else 1 + self.restarts)
+        if many:
+            # Each further start costs as much as the search; which lengthscale explains all outputs together costs little.
+            return [*scan.starts(objective.prior, 1, objective.value), objective.prior.start()]
+        seen = scan.starts(objective.prior, max(self.restarts, 1))
+        return [*seen, *starting_points(objective, self.restarts, self.random_state)][: 1 + self.restarts]
 
     @cached_property
     def scan(self) -> Scan:
