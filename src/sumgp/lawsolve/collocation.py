@@ -25,13 +25,13 @@ from sumgp.numerics import cholesky, solve_cholesky
 LEVELS = (1.0, 0.3, 0.1, 0.03, 0.01)  # standard deviations of the law, in units of its reference size
 # With several inputs: terms of such laws are small beside what the data leave open of them.
 FINE_LEVELS = (*LEVELS, 0.003, 0.001)
-INNER_STEPS = 12
-LAST_STEPS = 30
+INNER_STEPS = 12  # at most of a level before the last, which need not end where it would
+LAST_STEPS = 30  # at most of the last level
 ROUGH = 0.1  # expected decrease of the merit at which a level ends
 ENOUGH = 1e-6  # and the last level
 SHORTEST = 1e-4  # share of a step that is still tried
 SUFFICIENT = 0.2  # decrease as a share of the slope's at which a step needs no correction (a half where nothing bends)
-CORRECTIONS = 3
+CORRECTIONS = 3  # of one step at most: with the same factor each gains less than the one before
 
 
 @dataclass(frozen=True)
