@@ -58,7 +58,7 @@ from sumgp.laws import Law, check_law, complete_scaling, learnt_errors, with_err
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Bounding, Completion, Posterior, RowPosterior, complete_rows, given_rows
-from sumgp.priors import map_candidates, potential_candidates, read_noise, read_weights, rougher_candidates
+from sumgp.priors import map_candidates, read_noise, read_weights, rougher_candidates
 from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, typical_range
 
 if TYPE_CHECKING:
@@ -212,8 +212,6 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         period = period_of(self.strategy, ordered, scaling)
         candidates = chosen_candidates(kernel, half_range, y.shape[1], self.strategy, imposed, period)
         candidates = map_candidates(half_range) if solver.on_blocks and kernel is None else candidates
-        if split is not None and kernel is None and len(half_range) > 1:
-            candidates = potential_candidates(half_range, split.potential.degree)
         return FitProblem(
             data=data,
             scaling=scaling,

@@ -18,7 +18,7 @@ from sumgp.paper_method.engines import Engine, ExpectationPropagation, Gaussian,
 from sumgp.paper_method.evidence import Observations, TransformedEvidence
 from sumgp.paper_method.observations import Datum, TaskNoise, noise_of_outputs, noise_of_transforms, observe, task_prior
 from sumgp.paper_method.switches import Guide, Switch, find_switches
-from sumgp.priors import MultitaskPrior
+from sumgp.priors import MultitaskPrior, kernel_name
 from sumgp.strategies import (
     LARGEST_INTEGRATED,
     MANY_PARAMETERS,
@@ -32,7 +32,6 @@ from sumgp.strategies import (
     SeriesPlan,
     Strategy,
     fit_candidates,
-    kernel_name,
     law_spacing,
     mix,
     plain_component,

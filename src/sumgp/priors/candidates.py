@@ -156,6 +156,13 @@ def quasi_periodic(smooth: Kernel, period: float) -> Kernel:
     return ExpSineSquared(1.0, period, length_scale_bounds=WAVE_BOUNDS, periodicity_bounds=near) * smooth
 
 
+def kernel_name(prior: MultitaskPrior) -> str:
+    """Short name of a candidate, for reports; isotropic: one lengthscale for several inputs of a latent function."""
+    several = prior.latent is not None and len(prior.latent.centre) > 1
+    one = ["isotropic " if several and not getattr(k, "anisotropic", True) else "" for k in prior.kernels]
+    return " + ".join(kind + str(k).split("(")[0] for kind, k in zip(one, prior.kernels, strict=True))
+
+
 def nullspace_basis(F: np.ndarray) -> np.ndarray:
     """(T, T - rank) orthonormal vectors G with F G = 0."""
     _, values, right = np.linalg.svd(F)

@@ -16,7 +16,6 @@ from sumgp.strategies.problem import (
     SeriesPlan,
     Strategy,
     closed_imbalance,
-    kernel_name,
     typical_range,
 )
 from sumgp.strategies.projected import Projected, Unconstrained
@@ -59,7 +58,6 @@ __all__ = [
     "component_left_out",
     "fit_candidates",
     "join_points",
-    "kernel_name",
     "law_spacing",
     "mix",
     "mixed",

@@ -28,9 +28,9 @@ from sumgp.hyperparameters import (
     integrate,
     maximise,
 )
-from sumgp.priors import MultitaskPrior, Reordered, reordered
+from sumgp.priors import MultitaskPrior, Reordered, kernel_name, reordered
 from sumgp.solvers import Evidence, fits_kronecker
-from sumgp.strategies.problem import FitProblem, kernel_name
+from sumgp.strategies.problem import FitProblem
 from sumgp.strategies.weight_component import Component
 
 THINNED_ENTRIES = 450  # values in the chosen rows

@@ -12,7 +12,7 @@ import numpy as np
 from sumgp.errors import Status, SumGPWarning
 from sumgp.hyperparameters import Objective, Scan, latent_starts, maximise, starting_points
 from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, linear_rows, project, set_up_law, task_rows
-from sumgp.priors import MultitaskPrior, TaskLaw, reordered
+from sumgp.priors import MultitaskPrior, TaskLaw, kernel_name, reordered
 from sumgp.solvers import ClosedEvidence, ClosedRows, Evidence, SlopeOfOffset
 from sumgp.solvers.markov import (
     LawRows,
@@ -30,7 +30,7 @@ from sumgp.solvers.markov import (
 )
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.eliminated import disagreement
-from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent, SeriesPlan, closed_law_rows, kernel_name
+from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent, SeriesPlan, closed_law_rows
 from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moving_metric
 
 TUNED_ON = 8000  # values in the rows used to fit hyperparameters; more would only repeat what they say

@@ -22,6 +22,7 @@ from sumgp.priors import (
     canonical_order,
     check_smooth,
     hyper_priors,
+    potential_candidates,
 )
 from sumgp.solvers import Automatic, ClosedRows, JointGaussian, Solver, closed_rows
 
@@ -128,8 +129,10 @@ class FitProblem:
         K = latent.n_latent
         spacing = row_spacing(self.x / self.half_range)
         result = []
-        for kernels in dict.fromkeys(tuple(dict.fromkeys(map(repr, c.kernels))) for c in self.candidates):
-            own = {repr(k): k for c in self.candidates for k in c.kernels}
+        several = self.default_kernels and len(self.half_range) > 1
+        candidates = potential_candidates(self.half_range, potential.degree) if several else self.candidates
+        for kernels in dict.fromkeys(tuple(dict.fromkeys(map(repr, c.kernels))) for c in candidates):
+            own = {repr(k): k for c in candidates for k in c.kernels}
             terms = [own[name] for name in kernels for _ in range(K)]
             for kernel in terms:
                 check_smooth(kernel, potential.degree)
@@ -181,16 +184,6 @@ def typical_range(x: np.ndarray, long_series: bool) -> np.ndarray:
     span = np.ptp(x, axis=0)
     share = min(1.0, ROWS_IN_SIGHT / len(x)) if long_series else 1.0
     return 0.5 * share * np.where(span > 0, span, 1.0)
-
-
-def kernel_name(prior: MultitaskPrior) -> str:
-    """Short name of a candidate, for reports; isotropic: one lengthscale for several inputs of a latent function."""
-    several = prior.latent is not None and len(prior.latent.centre) > 1
-    return " + ".join(
-        ("isotropic " if several and not getattr(k, "anisotropic", True) else "")
-        + (type(k).__name__ if not k.hyperparameters else str(k).split("(")[0])
-        for k in prior.kernels
-    )
 
 
 def closed_imbalance(problem: FitProblem) -> Imbalance | None:
