@@ -12,7 +12,7 @@ import numpy as np
 
 from sumgp.laws.formula.hints import Place
 from sumgp.laws.function_law import FunctionLaw
-from sumgp.laws.law import Law
+from sumgp.laws.law import Law, SumLaw
 
 TO_BE_ESTIMATED = math.nan  # standard deviation of a law's error that the data are to tell
 TOLERANCE_SIGNS = ("+/-", "+-", "±")
@@ -50,7 +50,9 @@ def split_tolerance(text: str) -> Tolerant:
 
 def held_up_to(law: Law, sds: np.ndarray, texts: Sequence[str]) -> Law:
     """The law with errors of these standard deviations (R,), also where it is continued beyond its domain."""
-    soft = replace(law, noise=sds, labels=tuple(texts))
+    assert isinstance(law, (SumLaw, FunctionLaw))
+    select = None if law.select is None else _Selected(law.select, sds, tuple(texts))
+    soft = replace(law, noise=sds, labels=tuple(texts), select=select)
     if isinstance(soft, FunctionLaw) and soft.relax is not None:
         return replace(soft, relax=_Relaxed(soft.relax, sds, tuple(texts)))
     return soft
@@ -66,3 +68,15 @@ class _Relaxed:
 
     def __call__(self, scale: np.ndarray) -> FunctionLaw:
         return replace(self.relax(scale), noise=self.sds, labels=self.texts)
+
+
+@dataclass(frozen=True)
+class _Selected:
+    """Some of the rows with the same errors."""
+
+    select: Callable[[Sequence[int]], Law]
+    sds: np.ndarray
+    texts: tuple[str, ...]
+
+    def __call__(self, rows: Sequence[int]) -> Law:
+        return held_up_to(self.select(rows), self.sds[list(rows)], [self.texts[row] for row in rows])
