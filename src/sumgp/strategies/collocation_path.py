@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ MORE_VARIANCE = 4.0
 RELEASE = 15.0
 SAME_MEAN, SAME_SD = 0.25, 0.1  # in sds, and as a share: two lengthscales give the same curves and constants
 MOST_POINTS = 1500
+MOST_WORK = 6e10  # multiplications in all solves, after which no further lengthscale is tried: about 15 s
 
 
 class Candidate(NamedTuple):
@@ -86,6 +88,7 @@ class Path:
     density: float  # of the grid
     found: list[Candidate] = field(default_factory=list)
     settled: list[Candidate] = field(default_factory=list)
+    work: float = 0.0
 
     @property
     def best(self) -> float:
@@ -126,7 +129,7 @@ class Path:
     def _tried(self, family: Family, fits: tuple[OutputFit | None, ...], j: int, last: Candidate | None) -> Candidate | None:
         """The candidate of a share, warm-started from the last; None where it needs too many points or has no solution."""
         z = self._points(family, SHARES[j] * common_lengthscales(fits))
-        if len(z) > MOST_POINTS:
+        if len(z) > MOST_POINTS or (self.found and self.work > MOST_WORK):
             return None
         self.setting.problem.progress(f"law: {family.name}, {SHARES[j]:.2g} of the lengthscale")
         try:
@@ -148,19 +151,28 @@ class Path:
         law = setting.scaled_law(start.constants, start.spread, start.row_scale)
         problem = setting.collocation(law, bases, z, np.full(len(start.constants), UNKNOWN_VARIANCE))
         noise = np.array([1.0 if fit is None else fit.noise for fit in fits])
-        solution = solve_collocation(problem, self._start_weights(problem, z, last), setting.noise_variances(noise))
+        solution = self._solve(problem, self._start_weights(problem, z, last), noise)
         determined = setting.determined(problem, solution.w)
         if determined:
             bases, problem, w = _released(bases, problem, solution.w)
-            solution = solve_collocation(problem, w, setting.noise_variances(noise), LEVELS[-1:])
+            solution = self._solve(problem, w, noise, LEVELS[-1:])
         score = left_out_score(setting, problem, solution, setting.noise_variances(noise))
         for _ in range(NOISE_UPDATES if setting.problem.noise.known is None else 0):
             noise = score.noise
-            solution = solve_collocation(problem, solution.w, setting.noise_variances(noise), LEVELS[-1:])
+            solution = self._solve(problem, solution.w, noise, LEVELS[-1:])
             score = left_out_score(setting, problem, solution, setting.noise_variances(noise))
         values = problem.values(solution.w)[:, : len(fits)]
         total = score.log_density - 0.5 * (np.log(share) / LOG_SD) ** 2
         return Candidate(family, share, total, score, determined, tuple(bases), problem, solution, noise, z, values)
+
+    def _solve(
+        self, problem: CollocationProblem, start: np.ndarray, noise: np.ndarray, levels: Sequence[float] = LEVELS
+    ) -> CollocationSolution:
+        """The law solved, its work counted."""
+        solution = solve_collocation(problem, start, self.setting.noise_variances(noise), levels)
+        rows = len(problem.x_law) * problem.law.n_rows
+        self.work += solution.steps * problem.n_weights**2 * (rows + problem.n_weights / 3)
+        return solution
 
     def _variances(self, family: Family, fits: tuple[OutputFit | None, ...], lengthscales: np.ndarray) -> np.ndarray:
         """(T,) most probable variances of the outputs given their lengthscales."""
