@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from sumgp.laws.formula.hints import Place
-from sumgp.laws.function_law import FunctionLaw
-from sumgp.laws.law import Law, SumLaw
+from sumgp.laws.law import Law
 
 TO_BE_ESTIMATED = math.nan  # standard deviation of a law's error that the data are to tell
 TOLERANCE_SIGNS = ("+/-", "+-", "±")
@@ -49,34 +48,5 @@ def split_tolerance(text: str) -> Tolerant:
 
 
 def held_up_to(law: Law, sds: np.ndarray, texts: Sequence[str]) -> Law:
-    """The law with errors of these standard deviations (R,), also where it is continued beyond its domain."""
-    assert isinstance(law, (SumLaw, FunctionLaw))
-    select = None if law.select is None else _Selected(law.select, sds, tuple(texts))
-    soft = replace(law, noise=sds, labels=tuple(texts), select=select)
-    if isinstance(soft, FunctionLaw) and soft.relax is not None:
-        return replace(soft, relax=_Relaxed(soft.relax, sds, tuple(texts)))
-    return soft
-
-
-@dataclass(frozen=True)
-class _Relaxed:
-    """The relaxed law with the same errors."""
-
-    relax: Callable[[np.ndarray], FunctionLaw]
-    sds: np.ndarray
-    texts: tuple[str, ...]
-
-    def __call__(self, scale: np.ndarray) -> FunctionLaw:
-        return replace(self.relax(scale), noise=self.sds, labels=self.texts)
-
-
-@dataclass(frozen=True)
-class _Selected:
-    """Some of the rows with the same errors."""
-
-    select: Callable[[Sequence[int]], Law]
-    sds: np.ndarray
-    texts: tuple[str, ...]
-
-    def __call__(self, rows: Sequence[int]) -> Law:
-        return held_up_to(self.select(rows), self.sds[list(rows)], [self.texts[row] for row in rows])
+    """The law with errors of these standard deviations (R,)."""
+    return replace(law, noise=sds, labels=tuple(texts))
