@@ -155,11 +155,6 @@ class LawSetup:
     x: np.ndarray  # (n, D) points as the kernels see them
     x_law: np.ndarray  # (n, D + E) the same in the user's units
 
-    @property
-    def nearly(self) -> bool:
-        """Whether no row holds exactly, and no constant is unknown."""
-        return len(self.law.soft_rows) == self.law.n_rows and not len(self.unknown)
-
 
 def typical_rows(data: Data, scaling: Scaling) -> np.ndarray:
     """(N, T) unit-free outputs with gaps filled by linear interpolation along the first input, else by the mean.

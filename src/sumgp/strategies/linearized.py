@@ -135,7 +135,8 @@ class LawEngine:
     @property
     def onto(self) -> UnitFreeLaw | None:
         """The law that points are moved onto; None where that would only take them off derivatives that hold exactly."""
-        return None if self.problem.split is not None and self.setup.nearly else self.setup.law
+        nearly = self.setup.law.is_soft and not len(self.setup.unknown)
+        return None if self.problem.split is not None and nearly else self.setup.law
 
     def solve(
         self, state: LawState, taper: Taper | None, start: np.ndarray | None = None, tolerance: float | None = None
