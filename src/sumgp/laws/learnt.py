@@ -49,7 +49,7 @@ def learnt_errors(law: Law, data: Data) -> tuple[LearntError, ...]:
         return ()
     if law.unknowns:
         raise DataError(
-            f"constraint: '+- unknown' beside unknown constants ({', '.join(law.unknowns)}) cannot be told apart; give the "
+            f"constraint: '+- unknown' and unknown constants ({', '.join(law.unknowns)}) cannot be estimated together; give the "
             "size of the error as a number, or the constants"
         )
     filled = np.where(data.measured, data.y, 1.0)
