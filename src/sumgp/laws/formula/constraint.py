@@ -258,8 +258,7 @@ class FormulaConstraint(Constraint):
         """True if a law mentions a name, or, in sum(...) and norm(...), the family that it may belong to."""
         if any(name in mentioned(side) for side in self._sides):
             return True
-        grouping = ("sum", "mean", "norm")
-        inside = [call for side in self._sides for function in grouping for call in calls(side, function)]
+        inside = [call for side in self._sides for group in ("sum", "mean", "norm") for call in calls(side, group)]
         return any(name.startswith(family) or family == ALL for call in inside for family in mentioned(call))
 
     def bind(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> Law:
@@ -291,7 +290,8 @@ class FormulaConstraint(Constraint):
             if not meant and name in columns:
                 raise leaf.place.error(
                     f"{name!r} is not an output, input or constant, but the data have a column {name!r}: did you mean "
-                    f"constants={{{name!r}: {name!r}}}, or --constant {name}={name} on the command line?"
+                    f"constants={{{name!r}: {name!r}}}, or --constant {name}={name} on the command line? What is to be "
+                    "predicted belongs to the outputs"
                 )
 
     def in_one_unit(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> tuple[tuple[str, ...], ...]:
