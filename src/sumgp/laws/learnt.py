@@ -49,8 +49,8 @@ def learnt_errors(law: Law, data: Data) -> tuple[LearntError, ...]:
         return ()
     if law.unknowns:
         raise DataError(
-            f"constraint: '+- unknown' beside unknown constants ({', '.join(law.unknowns)}) cannot be told apart; give the "
-            "size of the error as a number, or the constants"
+            f"constraint: '+- unknown' and unknown constants ({', '.join(law.unknowns)}) cannot be estimated together; give "
+            "the size of the error as a number, or the constants"
         )
     # A derivative is measured nowhere.
     measured = np.hstack([data.measured, np.zeros((len(data.y), len(law.derivatives)), dtype=bool)])
