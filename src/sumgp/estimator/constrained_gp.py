@@ -36,7 +36,6 @@ from sumgp.estimator.preparation import (
     chosen_candidates,
     chosen_groups,
     default_strategy,
-    dense_solver,
     eliminated,
     kernel_columns,
     period_of,
@@ -207,7 +206,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         split = eliminated(law, self.strategy)
         imposed = law if split is None else split.rest
         scaling = complete_scaling(law, ordered, scaling) if split is None else split.completed(ordered, scaling)
-        solver, kernel = choose_solver(self, data, law) if split is None else (dense_solver(self.solver), self.kernel)
+        solver, kernel = choose_solver(self, data, law, split)
         half_range = typical_range(scaling.inputs(x), solver.on_series)
         noise = read_noise(self.noise, scaling.y_scale, groups, n_given).weighted(weights)
         period = period_of(self.strategy, ordered, scaling)
@@ -254,6 +253,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         """Names of data columns that the law needs besides the inputs."""
         if isinstance(self.constraint, Law):
             return self.constraint.extra_columns
+        if not isinstance(self.constants or {}, Mapping):
+            raise DataError(worded("constants", "a dictionary", repr(self.constants)[:60], 'e.g. constants={"E": 0.8}'))
         named = [v for v in (self.constants or {}).values() if isinstance(v, str) and v != "unknown"]
         return tuple(dict.fromkeys(named))
 

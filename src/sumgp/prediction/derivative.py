@@ -15,8 +15,9 @@ from sumgp.strategies import Fitted, PosteriorComponent
 if TYPE_CHECKING:
     from sumgp.prediction.posterior import Posterior
 
-# Differences of fourth order, in inputs as the kernels see them: the error is the step's fourth power beside round-off over
-# the step. Only where points are moved onto a nonlinear law, which has no closed form.
+# Differences of fourth order, in inputs as the kernels see them, or in lengthscales where these are shorter: the error is
+# the step's fourth power beside round-off over the step. Only where points are moved onto a nonlinear law, which has no
+# closed form.
 STEP = 3e-4
 
 
@@ -95,7 +96,9 @@ def _differenced(posterior: Posterior, order: tuple[int, ...]) -> np.ndarray:
         if count:
             step = np.zeros(posterior.x.shape[1])
             # Repeated differences divide round-off by the step again.
-            step[i] = STEP * posterior.scaling.x_scale[i] * (1.0 if sum(order) == 1 else 10.0)
+            lengths = [scales.min(initial=1.0) for c in posterior.fitted.components for scales in c.lengthscales()]
+            size = STEP * min([1.0, *lengths]) * posterior.scaling.x_scale[i]
+            step[i] = size * (1.0 if sum(order) == 1 else 10.0)
             lower = tuple(n - (j == i) for j, n in enumerate(order))
             parts = [_differenced(replace(posterior, x=posterior.x + c * step, truth=None), lower) for c in (1, -1, 2, -2)]
             return (8.0 * (parts[0] - parts[1]) - (parts[2] - parts[3])) / (12.0 * step[i])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -214,8 +215,8 @@ def _stationary(kernel: Kernel) -> Any:
     """The same for any number of lengthscales that change together."""
     if type(kernel) is RBF:
         return _rbf
-    if type(kernel) is Matern and kernel.nu in (0.5, 1.5, 2.5):
-        return {0.5: _matern12, 1.5: _matern32, 2.5: _matern52}[kernel.nu]
+    if type(kernel) is Matern and kernel.nu in CLOSED_MATERN:
+        return CLOSED_MATERN[kernel.nu]
     if type(kernel) is RationalQuadratic:
         alpha = float(kernel.alpha)
         return lambda squared: _rational(squared, alpha)
@@ -263,6 +264,33 @@ def _matern52(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r = np.sqrt(5.0 * squared)
     decay = np.exp(-r)
     return (1.0 + r + r * r / 3.0) * decay, (5.0 / 3.0) * squared * (1.0 + r) * decay
+
+
+def half_integer_bessel(p: float, r: np.ndarray) -> np.ndarray:
+    """h_p(r) = sqrt(2 / pi) r^p K_p(r) for p = 1/2, 3/2, ...: a polynomial times e^-r.
+
+    A Matern kernel is h_nu(r) / h_nu(0) with r = sqrt(2 nu) distance / lengthscale, and dh_p / dr = -r h_{p-1}. By
+    K_{p+1} = K_{p-1} + (2 p / r) K_p: h_{p+1} = 2 p h_p + r^2 h_{p-1}.
+    """
+    lower, form, order = r, np.ones_like(r), 0.5  # r^2 h_{-1/2} = r e^-r
+    while order < p:
+        lower, form, order = r * r * form, 2.0 * order * form + lower, order + 1.0
+    return form * np.exp(-r)
+
+
+def _smoother_matern(squared: np.ndarray, nu: float) -> tuple[np.ndarray, np.ndarray]:
+    r = np.sqrt(2.0 * nu * squared)
+    size = float(half_integer_bessel(nu, np.zeros(1))[0])
+    return half_integer_bessel(nu, r) / size, r * r * half_integer_bessel(nu - 1.0, r) / size
+
+
+CLOSED_MATERN: dict[float, Any] = {
+    0.5: _matern12,
+    1.5: _matern32,
+    2.5: _matern52,
+    3.5: partial(_smoother_matern, nu=3.5),
+    4.5: partial(_smoother_matern, nu=4.5),
+}
 
 
 def _rational(squared: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:

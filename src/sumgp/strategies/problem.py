@@ -344,5 +344,5 @@ class Strategy(ABC):
         """The fit in weight space."""
 
     def series_plan(self, problem: FitProblem) -> SeriesPlan:
-        """How the law enters the state-space form, where the problem decides."""
-        return self.series
+        """How the law enters the state-space form; not at all where the prior obeys the whole of it."""
+        return SeriesPlan() if problem.law is None else self.series
