@@ -120,6 +120,31 @@ def test_a_trend_beside_short_waves_is_found(monkeypatch: pytest.MonkeyPatch) ->
     assert gp.fit_report_.log_evidence > alone.fit_report_.log_evidence + 5.0
 
 
+def test_outputs_that_vary_over_different_distances_have_lengthscales_of_their_own(tmp_path: Path) -> None:
+    """a varies over a quarter of the distances of b; with gaps, one kernel is shared."""
+
+    def truth(x: np.ndarray) -> np.ndarray:
+        a, b = field(4.0 * x, 0), field(x, 1)
+        return np.column_stack([a, b, 1.0 - a - b])
+
+    x, y = data(truth, 500, 0.3)
+    gp = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(x, y)
+    assert gp.fit_report_["kernel"].endswith("for each latent its own")
+    lengths = np.sort(gp.fit_report_["lengthscales"][:, 0])
+    assert lengths[1] > 2.5 * lengths[0]
+    gappy = y.copy()
+    gappy[0, 0] = np.nan
+    shared = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(x, gappy)
+    assert "own" not in shared.fit_report_["kernel"]
+    posterior = gp.posterior(AT)
+    assert np.max(np.abs(posterior.residual())) < 1e-12
+    np.testing.assert_allclose(posterior.sample(3).sum(axis=2), 1.0, atol=1e-12)
+    error = [np.sqrt(np.mean((model.predict(AT) - truth(AT))[:, 1] ** 2)) for model in (gp, shared)]
+    assert error[0] < 0.9 * error[1]
+    gp.save(tmp_path / "own.sumgp")
+    np.testing.assert_array_equal(sumgp.load(tmp_path / "own.sumgp").predict(AT), gp.predict(AT))
+
+
 def test_samples_have_the_moments_that_are_told() -> None:
     posterior = fitted_shares().posterior(AT[:6])
     draws = posterior.sample(4000, random_state=1)

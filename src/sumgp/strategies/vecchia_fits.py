@@ -21,12 +21,14 @@ from sumgp.solvers.vecchia import (
     KernelChoice,
     KnownNoise,
     LatentField,
+    LatentKernels,
     LengthPrior,
     LinearRows,
     OutputModel,
     OutputRows,
     RowInformation,
     ScaledCovariance,
+    SeparateFields,
     Vecchia,
     check_map_memory,
     elementary,
@@ -91,23 +93,17 @@ def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
     )
     if not rows.mixed.n_latents:
         raise ConstraintError("solver: the law alone determines every output; use Dense(), which needs no search then")
+    own = bool(complete.all()) and noise.own is None and len(problem.candidates) > 1
+    rows = replace(rows, mixed=replace(rows.mixed, own_kernels=own))
     fit = fit_map(rows.mixed, rows.log_signal, _kernels(problem), solver, problem.progress)
     model = rows.model(rows.mixed.mixing(fit.mixing))
     information = _information(problem, rows, fit, model, (linear, noise, complete))
     seen = ~np.isnan(y).all(axis=1)
-    field = LatentField(
-        problem.x[seen],
-        information.precision[seen],
-        information.pulled[seen],
-        np.exp(fit.log_signal),
-        fit.covariance.kernel,
-        MEAN_VARIANCE,
-        solver.nodes,
-    )
+    field = _field(problem.x[seen], RowInformation(*(part[seen] for part in information)), fit, solver.nodes)
     offset = None if linear.right_sides is None else LinearOffset(linear.right_sides, model.D, model.base)
     moved = law is not None and not built_in
     unit_free = set_up_law(law, problem.data, problem.scaling, 1.0).law if moved else None  # type: ignore[arg-type]
-    theta = np.concatenate([fit.covariance.kernel.theta, fit.log_signal, fit.mixing])
+    theta = np.concatenate([*(c.kernel.theta for c in fit.kernels.each), fit.log_signal, fit.mixing])
     noise_variances = np.diagonal(model.noise).copy()
     component = VecchiaComponent(field, model.loading, noise_variances, theta, problem.n_outputs, offset, unit_free)
     component = replace(component, noise_between=model.noise)
@@ -117,6 +113,16 @@ def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
     if problem.uncertainty == "integrated":
         component, report["widening"] = component.widened(WIDENING), WIDENING
     return Fitted((component,), np.ones(1), unit_free, report)
+
+
+def _field(x: np.ndarray, told: RowInformation, fit: Fit, nodes: int) -> LatentField | SeparateFields:
+    """The latents given the rows; one field each where they have kernels of their own."""
+    parts = []
+    for number, covariance in enumerate(fit.kernels.each):
+        which = fit.kernels.latents(number)
+        signal = np.exp(fit.log_signal[which])
+        parts.append(LatentField(x, told.precision, told.pulled[:, which], signal, covariance.kernel, MEAN_VARIANCE, nodes))
+    return parts[0] if fit.kernels.shared else SeparateFields(tuple(parts))
 
 
 def _check_law(law: Law | None) -> None:
@@ -209,7 +215,9 @@ def _kernel_choice(problem: FitProblem, kernel: Kernel, further: int) -> KernelC
     centre, spikes = np.array([p.centre for p in priors]), np.array([p.spikes for p in priors])
     longer = with_long_range(kernel, problem.half_range) if further else None
     nested = None if longer is None else _kernel_choice(problem, longer, further - 1)
-    return KernelChoice(ScaledCovariance(kernel), LengthPrior(centre, lengthscale_mask(kernel), spikes), nested)
+    return KernelChoice(
+        LatentKernels((ScaledCovariance(kernel),)), LengthPrior(centre, lengthscale_mask(kernel), spikes), nested
+    )
 
 
 def _information(
@@ -233,7 +241,7 @@ def _information(
 def _report(problem: FitProblem, fit: Fit, theta: np.ndarray, constant: float) -> dict[str, Any]:
     solver = problem.solver
     assert isinstance(solver, Vecchia)
-    title = kernel_title(fit.covariance)
+    title, lengths = kernel_title(fit.kernels), [c.lengthscales(problem.x.shape[1]) for c in fit.kernels.each]
     return {
         "status": fit.status,
         "hyperparameter_status": fit.status,
@@ -245,7 +253,7 @@ def _report(problem: FitProblem, fit: Fit, theta: np.ndarray, constant: float) -
         "restarts": 0,
         "evaluations": fit.evaluations,
         "kernels_compared_on": fit.compared_on,
-        "lengthscales": fit.covariance.lengthscales(problem.x.shape[1]),
+        "lengthscales": lengths[0] if fit.kernels.shared else np.stack(lengths),
         "solver": f"Vecchia: blocks of {solver.block} rows given {solver.neighbours} neighbours, {solver.nodes} nodes",
         "uncertainty": "plug-in (Vecchia solver)",
     }
