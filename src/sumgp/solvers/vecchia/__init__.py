@@ -15,7 +15,17 @@ from sumgp.solvers.vecchia.outputs import (
     output_rows,
 )
 from sumgp.solvers.vecchia.predict import LatentField, LatentMarginals, SeparateFields
-from sumgp.solvers.vecchia.search import Fit, KernelChoice, Vecchia, check_map_memory, fit_map, kernel_title, map_bytes
+from sumgp.solvers.vecchia.search import (
+    Fit,
+    KernelChoice,
+    MapSearch,
+    SearchEnd,
+    Vecchia,
+    check_map_memory,
+    fit_map,
+    kernel_title,
+    map_bytes,
+)
 
 __all__ = [
     "MEAN_VARIANCE",
@@ -30,12 +40,14 @@ __all__ = [
     "Latents",
     "LengthPrior",
     "LinearRows",
+    "MapSearch",
     "MixedObjective",
     "MixedRows",
     "OutputModel",
     "OutputRows",
     "RowInformation",
     "ScaledCovariance",
+    "SearchEnd",
     "SeparateFields",
     "Vecchia",
     "check_map_memory",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -43,7 +43,7 @@ class Vecchia(Solver):
 
     neighbours: int = 64
     block: int = 32
-    nodes: int = 100
+    nodes: int = 112
 
     def __post_init__(self) -> None:
         for name, least in (("neighbours", 1), ("block", 1), ("nodes", 2)):
@@ -107,16 +107,42 @@ class Compared(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """The chosen kernels at their end, log signals (q,), mixing parameters; log posteriors of all kernels on some rows."""
+    """One set of hyperparameters: kernels, log signals (q,), mixing parameters."""
 
     kernels: LatentKernels
     log_signal: np.ndarray
     mixing: np.ndarray
-    log_posterior: float
-    log_prior: float
-    status: str
+
+
+class SearchEnd(NamedTuple):
+    """Where the search for some kernels ended, and what was searched."""
+
+    objective: MixedObjective
+    found: Found
+
+    def fit(self, parameters: np.ndarray) -> Fit:
+        """What the parameters stand for."""
+        p, q = self.objective.kernels.n_parameters, self.objective.rows.n_latents
+        return Fit(self.objective.kernels.at(parameters[:p]), parameters[p : p + q], parameters[p + q :])
+
+    @property
+    def log_prior(self) -> float:
+        """Log density of lengthscales and signals there."""
+        return self.objective.log_prior(self.found.parameters)[0]
+
+    @property
+    def status(self) -> str:
+        """Of the search, or that lengthscales are spikes at single rows."""
+        prior, theta = self.objective.prior, self.found.parameters[: self.objective.kernels.n_parameters]
+        return Status.COLLAPSED if np.any((theta < prior.spikes) & prior.is_length) else self.found.status
+
+
+class MapSearch(NamedTuple):
+    """The end for the chosen kernels on all rows; those of all kernels, and the rows they were compared on."""
+
+    best: SearchEnd
     evaluations: int
-    compared: tuple[tuple[str, float], ...]
+    compared: dict[str, SearchEnd]
     compared_on: int
 
 
@@ -134,7 +160,7 @@ def fit_map(
     candidates: tuple[KernelChoice, ...],
     solver: Vecchia,
     progress: Callable[[str], None],
-) -> Fit:
+) -> MapSearch:
     """The candidate of highest posterior density on some rows, then on all of them.
 
     ``candidates`` run from rough to smooth; those beside the second are tried after it, then smoother ones while these are
@@ -146,81 +172,63 @@ def fit_map(
     if len(rows.x) > count:
         some = rows.at(spread_rows(rows.x / scale, count, solver.block))
     blocks = make_blocks(some.x / scale, solver.block, solver.neighbours)
-    best, chosen, compared = _best_kernel(Compared(some, blocks, log_signal, progress), candidates)
-    (kernels, prior, _), last = chosen[best], compared[best]
-    total = sum(found.evaluations for found in compared.values())
-    every = (blocks,) * len(kernels.each)
+    best, compared = _best_kernel(Compared(some, blocks, log_signal, progress), candidates)
+    end, total = compared[best], sum(end.found.evaluations for end in compared.values())
     if len(some.x) < len(rows.x):
         progress(f"hyperparameters: {best} on all {len(rows.x)} rows")
-        lengths = [c.lengthscales(rows.x.shape[1]) for c in kernels.at(last.parameters[: kernels.n_parameters]).each]
+        lengths = [c.lengthscales(rows.x.shape[1]) for c in end.fit(end.found.parameters).kernels.each]
         every = tuple(make_blocks(rows.x / each, solver.block, solver.neighbours) for each in lengths)
-        last = search_near(MixedObjective(rows, kernels, every, prior), last, LAST_STEPS, PRECISION)
-        total += last.evaluations
-    p, q = kernels.n_parameters, rows.n_latents
-    theta = last.parameters[:p]
-    collapsed = np.any((theta < prior.spikes) & prior.is_length)
-    return Fit(
-        kernels.at(theta),
-        last.parameters[p : p + q],
-        last.parameters[p + q :],
-        -last.value,
-        MixedObjective(rows, kernels, every, prior).log_prior(last.parameters)[0],
-        Status.COLLAPSED if collapsed else last.status,
-        total,
-        tuple((title, -found.value) for title, found in compared.items()),
-        len(some.x),
-    )
+        objective = replace(end.objective, rows=rows, blocks=every)
+        end = SearchEnd(objective, search_near(objective, end.found, LAST_STEPS, PRECISION))
+        total += end.found.evaluations
+    return MapSearch(end, total, compared, len(some.x))
 
 
-def _best_kernel(
-    on: Compared, candidates: tuple[KernelChoice, ...]
-) -> tuple[str, dict[str, KernelChoice], dict[str, Found]]:
-    """Title of the best kernels and all that were tried, by their titles.
+def _best_kernel(on: Compared, candidates: tuple[KernelChoice, ...]) -> tuple[str, dict[str, SearchEnd]]:
+    """Title of the best kernels and the ends of all that were tried, by their titles.
 
     Further terms, and kernels of their own for the latents, are worth their parameters where they gain more than Schwarz's
     criterion asks on these rows.
     """
     ends = _compared(on, candidates)
-    chosen = {kernel_title(candidates[i].kernels): candidates[i] for i in ends}
+    chosen = {kernel_title(candidates[i].kernels): candidates[i] for i in sorted(ends)}
     compared = {kernel_title(candidates[i].kernels): end for i, end in sorted(ends.items())}
-    best = min(compared, key=lambda title: compared[title].value)
+    best = min(compared, key=lambda title: compared[title].found.value)
 
     def cost(choice: KernelChoice) -> float:
         return 0.5 * choice.kernels.n_parameters * float(np.log(len(on.rows.x)))
 
     def criterion(title: str) -> float:
-        return compared[title].value + cost(chosen[title])
+        return compared[title].found.value + cost(chosen[title])
 
-    def tried(larger: KernelChoice, search: Callable[[], Found]) -> str:
-        title = kernel_title(larger.kernels)
-        chosen[title], compared[title] = larger, search()
+    def tried(larger: KernelChoice, search: Callable[[MixedObjective], Found]) -> str:
+        title, objective = kernel_title(larger.kernels), on.objective(larger)
+        chosen[title], compared[title] = larger, SearchEnd(objective, search(objective))
         return title
 
     def with_own() -> str:
-        limit = criterion(best) - 0.5 * on.rows.n_latents * chosen[best].kernels.n_parameters * float(np.log(len(on.rows.x)))
-        return tried(
-            chosen[best].own(on.rows.n_latents), partial(_with_own_kernels, on, chosen[best], compared[best], limit)
-        )
+        own = chosen[best].own(on.rows.n_latents)
+        return tried(own, partial(_with_own_kernels, near=compared[best], limit=criterion(best) - cost(own)))
 
     may_be_own = on.rows.own_kernels and on.rows.n_latents > 1
     own = [with_own()] if may_be_own else []
     while (nested := chosen[best].nested) is not None:
-        title = tried(nested, partial(_with_long_range, on, chosen[best], compared[best]))
+        title = tried(nested, partial(_with_long_range, near=compared[best]))
         if criterion(title) >= min(map(criterion, [best, *own])):
             break
         best = title
         own += [with_own()] if may_be_own else []
-    best = min([best, *own], key=criterion)
-    return best, chosen, compared
+    return min([best, *own], key=criterion), compared
 
 
-def _compared(on: Compared, candidates: tuple[KernelChoice, ...]) -> dict[int, Found]:
+def _compared(on: Compared, candidates: tuple[KernelChoice, ...]) -> dict[int, SearchEnd]:
     """Ends of the searches for the candidates that were worth one."""
     found: dict[int, Found] = {}
+    objectives: dict[int, MixedObjective] = {}
 
     def tried(number: int, beside: int) -> float:
         if 0 <= number < len(candidates) and number not in found:
-            objective = on.objective(candidates[number])
+            objective = objectives[number] = on.objective(candidates[number])
             if candidates[number].kernels.n_parameters == candidates[beside].kernels.n_parameters and beside in found:
                 found[number] = search_near(objective, found[beside], FURTHER_STEPS, PRECISION, found[beside].value)
             else:
@@ -234,29 +242,27 @@ def _compared(on: Compared, candidates: tuple[KernelChoice, ...]) -> dict[int, F
     best = min(found, key=lambda number: found[number].value)
     while tried(best + 1, best) < found[best].value:
         best += 1
-    return found
+    return {number: SearchEnd(objectives[number], end) for number, end in found.items()}
 
 
-def _with_long_range(on: Compared, choice: KernelChoice, near: Found) -> Found:
+def _with_long_range(objective: MixedObjective, near: SearchEnd) -> Found:
     """End of the search for the kernel with a further term; what it leaves to the first one has a shorter range."""
-    nested, p = choice.nested, choice.kernels.n_parameters
-    assert nested is not None
-    shorter = near.parameters.copy()
-    shorter[:p] += np.where(choice.prior.is_length, np.log(SHORTER_RANGE), 0.0)
-    theta = nested.kernels.each[0].kernel.theta[p:]
-    return _searched(on.objective(nested), np.insert(shorter, [p] * len(theta), theta))
+    prior, p = near.objective.prior, near.objective.kernels.n_parameters
+    shorter = near.found.parameters.copy()
+    shorter[:p] += np.where(prior.is_length, np.log(SHORTER_RANGE), 0.0)
+    theta = objective.kernels.each[0].kernel.theta[p:]
+    return _searched(objective, np.insert(shorter, [p] * len(theta), theta))
 
 
-def _with_own_kernels(on: Compared, choice: KernelChoice, near: Found, limit: float) -> Found:
+def _with_own_kernels(objective: MixedObjective, near: SearchEnd, limit: float) -> Found:
     """End of the search for kernels of the same form with parameters of their own, from the shared ones.
 
     Each has about an equal share of the curvature that the shared one had.
     """
-    p, q = choice.kernels.n_parameters, on.rows.n_latents
-    start = np.concatenate([np.tile(near.parameters[:p], q), near.parameters[p:]])
-    metric = block_diag(*[q * near.metric[:p, :p]] * q, near.metric[p:, p:])
-    begun = near._replace(parameters=start, metric=metric)
-    return search_near(on.objective(choice.own(q)), begun, OWN_STEPS, PRECISION, limit)
+    p, q, shared = near.objective.kernels.n_parameters, objective.rows.n_latents, near.found
+    start = np.concatenate([np.tile(shared.parameters[:p], q), shared.parameters[p:]])
+    metric = block_diag(*[q * shared.metric[:p, :p]] * q, shared.metric[p:, p:])
+    return search_near(objective, shared._replace(parameters=start, metric=metric), OWN_STEPS, PRECISION, limit)
 
 
 def _searched(objective: MixedObjective, start: np.ndarray) -> Found:
