@@ -14,7 +14,7 @@ from sumgp import Bounds, Conditioned, ConstrainedGP, ConstraintError, Linearize
 from sumgp.cli.app import app
 from sumgp.prediction import complete_rows
 from sumgp.prediction.bounding import clipped_std
-from sumgp.prediction.mixture import GaussianMixture
+from sumgp.prediction.marginals import GaussianMixture
 from sumgp.report import caught, render_fit, study
 
 T_NEW = np.linspace(0.0, 1.0, 23)[:, None]

@@ -14,7 +14,7 @@ from sumgp import ConstrainedGP, Dense, Kronecker, LinearConstraint, Markov
 from sumgp.data import Data, choose_scaling
 from sumgp.errors import SumGPWarning
 from sumgp.laws import measured_imbalance
-from sumgp.laws.imbalance import rounding_units
+from sumgp.laws.points import rounding_units
 from sumgp.priors import TaskLaw
 from sumgp.solvers import ClosedEvidence, KroneckerEvidence, closed_rows
 

@@ -330,7 +330,7 @@ def test_fit_report_reads_as_attributes_keys_and_text() -> None:
     assert np.isfinite(report.log_evidence)
     assert "log evidence" in str(report)
     assert all({"kernel", "objective", "status", "starts"} <= set(c) for c in report["candidates"])
-    with pytest.raises(AttributeError):
+    with pytest.raises(KeyError):
         report["no such key"]
 
 

@@ -12,7 +12,7 @@ from test_estimator import ASKED, BUDGET, X, Y, outputs, plug_in
 
 from sumgp import ConstrainedGP, DataError, LinearConstraint
 from sumgp.prediction import Posterior, mixture_quantile
-from sumgp.prediction.point_draws import likelier_mean
+from sumgp.prediction.marginals import likelier_mean
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,8 @@ import pytest
 from sumgp import ConstraintError, LinearConstraint, SumConstraint, Term, Unknown
 from sumgp.data.table import Data, Scaling, choose_scaling
 from sumgp.laws import Law
-from sumgp.laws.points import MOST_POINTS, complete_scaling, law_points, set_up_law, solve_for_columns, typical_rows
+from sumgp.laws.points import MOST_POINTS, complete_scaling, law_points, set_up_law, typical_rows
+from sumgp.laws.sizes import solve_for_columns
 from sumgp.transforms import Square
 
 X = np.linspace(0.0, 4.0, 9)[:, None]
@@ -53,10 +54,11 @@ def test_law_points_do_not_see_an_offset() -> None:
 
 def test_columns_are_solved_for_row_by_row() -> None:
     y = np.column_stack([TRUE[:, 0], np.full(9, np.nan)])
-    solved = solve_for_columns(bound(), data(y), scaling(data(y)), np.array([1]))
+    half = scaling(data(y))
+    solved = solve_for_columns(bound(), typical_rows(data(y), half), X, half, np.array([1]))
     np.testing.assert_allclose(solved[:, 0], 7.0 - TRUE[:, 0], atol=1e-12)
     energy = SumConstraint([Term(0, 1.0, Square()), Term(1, 1.0, Square())], Unknown("E")).bind(("a", "b"), ("x0",))
-    constants = solve_for_columns(energy, data(), scaling(data()), np.array([2]))
+    constants = solve_for_columns(energy, typical_rows(data(), scaling(data())), X, scaling(data()), np.array([2]))
     np.testing.assert_allclose(constants[:, 0], np.sum(TRUE**2, axis=1), rtol=1e-10)
 
 

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sumgp import ConstrainedGP, load
 from sumgp.data import Data
 from sumgp.errors import ConstraintError, DataError, SumGPWarning
-from sumgp.laws import FormulaConstraint, learnt_errors, with_errors
+from sumgp.laws import FormulaConstraint, learnt_errors, split_law, with_errors
 
 
 @pytest.mark.parametrize("sign", ["+-", "±", "+/-"])
@@ -86,3 +86,12 @@ def test_learnt_error_fills_gaps_that_the_exact_law_misses(tmp_path: Path) -> No
     again = load(tmp_path / "model.sumgp")
     assert again.completion(t, holed).mean == pytest.approx(done.mean, abs=1e-9)
     assert again.fit_report_.details["soft_laws"] == [words]
+
+
+@pytest.mark.parametrize("other", ["z*v = 1", "z + v = t**2"])
+def test_single_rows_keep_their_errors_and_labels(other: str) -> None:
+    law = FormulaConstraint(f"d(z, t) = v +- 0.5; {other}").bind(["z", "v"], ["t"])
+    for some in (law.rows([0]), law.relaxed(np.ones(law.n_columns)).rows([0])):
+        assert some.noise.tolist() == [0.5]
+        assert some.labels == law.labels[:1]
+    assert split_law(law) is None  # what holds only roughly is not built into the prior

@@ -16,10 +16,11 @@ from support.engine_problems import (
     outlier,
     plain,
     sine,
+    stacked,
 )
 
 from sumgp.paper_method.engines import Engine, ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
-from sumgp.paper_method.likelihoods import GaussianLikelihood, LinkedLikelihood, NoncentralSquare, StackedLikelihood, stacked
+from sumgp.paper_method.likelihoods import GaussianLikelihood, LinkedLikelihood, NoncentralSquare, StackedLikelihood
 from sumgp.transforms import Identity, Square
 
 ENGINES: list[Engine] = [Gaussian(), MomentMatched(), Laplace(), Variational(), ExpectationPropagation()]

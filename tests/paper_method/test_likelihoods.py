@@ -7,6 +7,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 from scipy import integrate, special, stats
+from support.engine_problems import stacked
 
 from sumgp.errors import DataError
 from sumgp.numerics.quadrature import normal_rule
@@ -20,7 +21,6 @@ from sumgp.paper_method.likelihoods import (
     likelihood_of_output,
     likelihood_of_transformed,
     link_of,
-    stacked,
 )
 from sumgp.transforms import Absolute, Affine, Cos, CustomTransform, Exp, Identity, Log, Power, Sin, Square, Tan, Transform
 

@@ -27,6 +27,8 @@ TWO_INPUTS = [
     RationalQuadratic(length_scale=0.9, alpha=1.7),
     Matern(length_scale=[0.7, 1.3], nu=1.5),
     Matern(length_scale=0.9, nu=2.5),
+    Matern(length_scale=1.2, nu=3.5),
+    Matern(length_scale=[0.9, 1.6], nu=4.5),
     DotProduct(sigma_0=0.6),
     ConstantKernel(1.3) * RBF([0.8, 1.4]) + DotProduct(0.4) * Matern(1.1, nu=2.5),
     (DotProduct(0.5) + RBF(1.2)) ** 2,

@@ -233,3 +233,32 @@ def test_an_output_that_the_law_fixes_tells_nothing() -> None:
     gp = sumgp.ConstrainedGP("a + b = 100; c = 5", outputs=["a", "b", "c"]).fit(x, Y)
     np.testing.assert_allclose(gp.predict(x), Y, atol=0.01)
     assert all(np.isfinite(score).all() for score in gp.fit_report_["kind_scores"].values())
+
+
+def of_two_inputs() -> tuple[sumgp.ConstrainedGP, np.ndarray, np.ndarray]:
+    """Outputs that vary fast along one input each and hardly along the other; the third is what is left of ten."""
+
+    def truth(x: np.ndarray) -> np.ndarray:
+        a = np.sin(9.0 * x[:, 0]) + 0.2 * x[:, 1]
+        b = np.cos(9.0 * x[:, 1]) - 0.2 * x[:, 0]
+        return np.column_stack([a, b, 10.0 - a - b])
+
+    generator = np.random.default_rng(1000)
+    x, test = generator.uniform(size=(30, 2)), generator.uniform(0.1, 0.9, size=(40, 2))
+    y = truth(x) + 0.02 * generator.standard_normal((30, 3))
+    gp = sumgp.ConstrainedGP("a + b + c = 10", outputs=["a", "b", "c"], inputs=["u", "v"]).fit(x, y)
+    return gp, test, truth(test)
+
+
+def test_each_output_has_lengthscales_of_its_own_along_each_input(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    gp, test, truth = of_two_inputs()
+    error = np.sqrt(np.mean((gp.predict(test) - truth) ** 2))
+    assert error < 0.02  # 0.032 with one lengthscale for each output
+    own = next(c for c in gp.fitted_.components if isinstance(c, OwnComponent))
+    for t, output in enumerate(own.outputs[:2]):
+        assert output.kernels[0].length_scale[1 - t] > 3.0 * output.kernels[0].length_scale[t]
+    posterior = gp.posterior(test)
+    assert np.max(np.abs(posterior.residual())) < 1e-9
+    assert np.all(np.isfinite(posterior.derivative("a", "u").std))
+    gp.save(tmp_path / "model.sumgp")
+    assert sumgp.load(tmp_path / "model.sumgp").predict(test) == pytest.approx(gp.predict(test), abs=1e-9)

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from sumgp.paper_method.likelihoods import GaussianLikelihood, Likelihood, LinkedLikelihood, NoncentralSquare, stacked
+from sumgp.paper_method.likelihoods import (
+    GaussianLikelihood,
+    Likelihood,
+    LinkedLikelihood,
+    NoncentralSquare,
+    StackedLikelihood,
+)
 from sumgp.transforms import Exp, Log, Power, Sin, Square
+
+
+def stacked(parts: list[Likelihood]) -> StackedLikelihood:
+    """Parts one after the other in the latent vector."""
+    starts = np.cumsum([0] + [part.size for part in parts])
+    return StackedLikelihood(tuple(parts), tuple(np.arange(a, b) for a, b in pairwise(starts)))
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ class NotNumbersError(DataError, TypeError):
 class Scaling:
     """Affine maps between the user's units and the unit-free ones used inside.
 
-    Inputs: (x - x_shift) / x_scale; outputs: (y - y_shift) / y_scale, one scale per output or per group of outputs.
+    Inputs: (x - x_shift) / x_scale, for the columns that kernels see; outputs: (y - y_shift) / y_scale, one scale per output
+    or per group of outputs.
     """
 
     x_shift: np.ndarray
@@ -243,13 +244,15 @@ def _check_size(values: np.ndarray, argument: str) -> None:
         raise DataError(worded(argument, f"values of at most {LARGEST:g} in size", got, "change the units"))
 
 
-def choose_scaling(data: Data, groups: Sequence[Sequence[int]], unit_inputs: bool) -> Scaling:
+def choose_scaling(data: Data, groups: Sequence[Sequence[int]], unit_inputs: bool, n_columns: int | None = None) -> Scaling:
     """Scaling from the data: outputs to unit variance per group, inputs to unit range where ``unit_inputs``.
+
+    ``n_columns`` of ``data.x`` are inputs of the kernels; None = the inputs alone.
 
     Values set apart from all others (see ``in_bulk``) do not count: one wild cell would make the rest look constant.
     Outputs that were never measured get 0 and 1; the strategy replaces them once the law says more.
     """
-    x = data.x[:, : data.n_inputs]
+    x = data.x[:, : data.n_inputs if n_columns is None else n_columns]
     lower, upper = x.min(axis=0), x.max(axis=0)
     span = upper - lower
     middle = lower + 0.5 * span

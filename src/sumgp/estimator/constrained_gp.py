@@ -36,20 +36,20 @@ from sumgp.estimator.preparation import (
     chosen_candidates,
     chosen_groups,
     default_strategy,
-    dense_solver,
     eliminated,
+    kernel_columns,
     period_of,
     read_fit_tables,
     unshifted,
     with_named_choices,
 )
 from sumgp.estimator.soundness import (
+    check_closed,
     check_derivatives,
     check_strategy,
     checked_status,
-    looked_at,
+    rows_to_check,
     soft_law_report,
-    told_closed,
     warn_if_contradicted,
     warn_if_repeats_contradict,
     warn_of_unused_constants,
@@ -162,12 +162,12 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         self._keep(problem, law, strategy, fitted)
         self.bounding_: Bounding | None = bounding
         self.fit_report_.details.update(soft_law_report(law))
-        self.fit_report_.details["closed_data"] = not isinstance(strategy, Unconstrained) and told_closed(problem)
+        self.fit_report_.details["closed_data"] = not isinstance(strategy, Unconstrained) and check_closed(problem)
         self.calendar_: Calendar = tables.calendar
         self.fit_report_.details.update({} if bounding is None else bounding.report(problem.data))
         dates = {name: str(dates) for name, dates in tables.calendar.items()}
         self.fit_report_.details.update({"dates": dates} if dates else {})
-        rows = looked_at(problem)
+        rows = rows_to_check(problem)
         posterior = replace(self.posterior(problem.data.x[rows]), law=problem.law)
         status = checked_status(problem, posterior, rows, imposed)
         if not status and bounding is not None:
@@ -201,17 +201,18 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         law = law if law is None or np.all(law.noise >= 0) else with_errors(law, learnt_errors(law, data))
         groups = output_groups(chosen_groups(self.groups, constraint, output_names, input_names), output_names)
         ordered = data.at(data.order)
-        scaling = unshifted(choose_scaling(ordered, groups, unit_inputs=self.kernel is None), self.kernel)
+        scaling = choose_scaling(ordered, groups, self.kernel is None, kernel_columns(self, law, ordered))
+        scaling = unshifted(scaling, self.kernel)
         split = eliminated(law, self.strategy)
         imposed = law if split is None else split.rest
         scaling = complete_scaling(law, ordered, scaling) if split is None else split.completed(ordered, scaling)
-        solver, kernel = choose_solver(self, data, law) if split is None else (dense_solver(self.solver), self.kernel)
+        solver, kernel = choose_solver(self, data, law, split)
         half_range = typical_range(scaling.inputs(x), solver.on_series)
         noise = read_noise(self.noise, scaling.y_scale, groups, n_given).weighted(weights)
         period = period_of(self.strategy, ordered, scaling)
         candidates = chosen_candidates(kernel, half_range, y.shape[1], self.strategy, imposed, period)
         candidates = map_candidates(half_range) if solver.on_blocks and kernel is None else candidates
-        problem = FitProblem(
+        return FitProblem(
             data=data,
             scaling=scaling,
             law=imposed,
@@ -227,8 +228,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             bounds=bounds,
             rougher=rougher_candidates(half_range) if kernel is None else (),
             default_kernels=kernel is None,
-        )
-        return problem, law
+        ), law
 
     def _keep(self, problem: FitProblem, law: Law | None, strategy: Strategy, fitted: Fitted) -> None:
         self.law_ = law

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,8 @@ SHOWN = (
 
 
 @dataclass(frozen=True, repr=False)
-class FitReport:
-    """What a fit did: readable as attributes, as ``report["key"]``, and by ``print``."""
+class FitReport(Mapping[str, Any]):
+    """What a fit did: readable as attributes, as a dictionary (``report["key"]``, ``report.items()``), and by ``print``."""
 
     status: str
     strategy: str
@@ -41,7 +42,16 @@ class FitReport:
     details: dict[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, key: str) -> Any:
+        if key not in set(self):
+            raise KeyError(key)
         return self.details[key] if key in self.details else getattr(self, key)
+
+    def __iter__(self) -> Iterator[str]:
+        own = [f.name for f in fields(self) if f.name != "details"]
+        return iter([*own, *(key for key in self.details if key not in own)])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
     def facts(self) -> list[tuple[str, str]]:
         """Name and value of what most users want to know."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 
-from sumgp.data import Data, Dates, Scaling, is_frame, is_series, merged_groups, read_columns
+from sumgp.data import Data, Dates, Scaling, is_frame, is_series, merged_groups, read_columns, seen_by_kernels
 from sumgp.errors import ConstraintError, DataError, SumGPWarning, worded
 from sumgp.laws import (
     AllOf,
@@ -26,7 +26,7 @@ from sumgp.laws import (
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
 from sumgp.solvers import Automatic, Dense, Kronecker, Markov, Solver, Vecchia
-from sumgp.solvers.markov import markov_terms
+from sumgp.solvers.markov import has_markov_form, markov_terms
 from sumgp.strategies import (
     DEFAULT_RESTARTS,
     Asked,
@@ -151,46 +151,45 @@ LONG_SERIES = 3000  # measured entries of a time series above which the state-sp
 # Measured entries above which blocks with neighbours are chosen. At 9,300 (3,100 rows of three outputs that sum to one)
 # dense algebra takes 155 s of CPU and 2.5 GB, blocks 2 s; a third of that is a matter of seconds by dense algebra.
 LARGE_MAP = 3000
+SERIES_SMOOTHNESS = 2.5  # nu of the Matern kernel for long series
 
 
-def choose_solver(model: Any, data: Data, law: Law | None) -> tuple[Solver, Any]:
+def choose_solver(model: Any, data: Data, law: Law | None, split: SplitLaw | None) -> tuple[Solver, Any]:
     """The solver that a ConstrainedGP asks for, or a suitable one, and its kernel; warns of settings that it ignores."""
     n_measured = int(data.measured.sum())
-    solver, kernel = series_solver(model.solver, model.kernel, model.strategy, data.n_inputs, n_measured)
-    if solver.on_blocks or n_measured > LARGE_MAP:
+    # The derivatives that are outputs are then as smooth as the outputs of other series.
+    nu = SERIES_SMOOTHNESS + (0 if split is None else split.potential.degree)
+    solver, kernel = series_solver(model.solver, model.kernel, model.strategy, data.n_inputs, n_measured, nu)
+    if split is not None:
+        solver = latent_solver(solver)
+    elif solver.on_blocks or n_measured > LARGE_MAP:
         solver = choose_map_solver(Asked(solver, kernel, model.strategy, model.noise, model.rank), data, law)
     if solver.on_series or solver.on_blocks:
         warn_of_settings_without_effect(solver, model.strategy, model.restarts, model.rank)
     return solver, kernel
 
 
-def series_solver(solver: Any, kernel: Any, strategy: Strategy | None, n_inputs: int, n_measured: int) -> tuple[Solver, Any]:
+def series_solver(
+    solver: Any, kernel: Any, strategy: Strategy | None, n_inputs: int, n_measured: int, nu: float = SERIES_SMOOTHNESS
+) -> tuple[Solver, Any]:
     """Solver and kernel: a time series too long for dense algebra goes to the state-space form, automatically or if asked.
 
-    Without a kernel of the user's it is then a Matern 5/2.
+    Without a kernel of the user's it is then a Matern kernel of smoothness ``nu``.
     """
     kernels = [] if kernel is None else list(kernel) if isinstance(kernel, Sequence) else [kernel]
-    suited = n_inputs == 1 and all(isinstance(k, Kernel) and _has_markov_terms(k) for k in kernels)
+    suited = n_inputs == 1 and all(isinstance(k, Kernel) and has_markov_form(k) for k in kernels)
     asked = isinstance(solver, Markov)
     if asked and n_inputs != 1:
         raise DataError(worded("solver", "one input for Markov()", f"{n_inputs} inputs", "use Dense() or leave solver=None"))
     possible = strategy is None or strategy.takes_long_series
     if asked and not possible:
-        name = type(strategy).__name__
-        raise DataError(f"solver: Markov() does not work with strategy={name}(); use Linearized() or another solver")
+        wrong = f"strategy={type(strategy).__name__}()"
+        raise DataError(f"solver: Markov() does not work with {wrong}; use Linearized() or another solver")
     automatic = solver is None and suited and n_measured > LONG_SERIES and possible
     if not (asked or automatic):
         return solver or Automatic(), kernel
-    terms = [term for k in kernels for term in markov_terms(k)] or [Matern(nu=2.5)]
+    terms = [term for k in kernels for term in markov_terms(k)] or [Matern(nu=nu)]
     return Markov(), terms
-
-
-def _has_markov_terms(kernel: Kernel) -> bool:
-    try:
-        markov_terms(kernel)
-    except DataError:
-        return False
-    return True
 
 
 def bound_law(
@@ -243,12 +242,12 @@ def default_strategy(law: Law | None) -> Strategy:
     return Conditioned() if isinstance(law, SumLaw) and law.is_linear else Linearized()
 
 
-def dense_solver(solver: Any) -> Solver:
-    """Dense(), or an error where it is none for outputs that are derivatives of latent functions."""
-    if solver is not None and not isinstance(solver, Dense):
-        got, remedy = f"{type(solver).__name__}()", "leave solver=None; for longer data fit pieces of them"
-        raise DataError(worded("solver", "Dense() for a law with derivatives", got, remedy))
-    return Dense()
+def latent_solver(solver: Solver) -> Solver:
+    """Dense() or Markov(), or an error where that is none for outputs that are derivatives of latent functions."""
+    if not isinstance(solver, (Automatic, Dense, Markov)):
+        got, remedy = f"{type(solver).__name__}()", "leave solver=None"
+        raise DataError(worded("solver", "Dense() or Markov() for a law with derivatives", got, remedy))
+    return solver if solver.on_series else Dense()
 
 
 def eliminated(law: Law | None, strategy: Any) -> SplitLaw | None:
@@ -264,13 +263,22 @@ def chosen_candidates(
     """Candidate priors; linear laws are imposed on the task covariance, which takes a separable prior."""
     if kernel is not None:
         return given_candidate(kernel, half_range)
-    linear = strategy is None and isinstance(law, SumLaw) and law.is_linear
-    return default_candidates(half_range, n_outputs, linear or isinstance(strategy, Conditioned), period)
+    linear = isinstance(strategy, Conditioned) or (strategy is None and isinstance(law, SumLaw) and law.is_linear)
+    return default_candidates(half_range, n_outputs, linear, period)
 
 
 def period_of(strategy: Any, data: Data, scaling: Scaling) -> Period | None:
     """Period that the data show; transformed outputs have no use for it, since they need not be waves."""
     return None if isinstance(strategy, Transformed) else shown_period(scaling.inputs(data.x), scaling.outputs(data.y))
+
+
+def kernel_columns(model: Any, law: Law | None, data: Data) -> int:
+    """Number of leading columns of ``data.x`` that kernels see; totals of linear laws enter through the mean instead."""
+    own_kernel = model.kernel is not None or model.solver is not None or int(data.measured.sum()) > LONG_SERIES
+    if law is None or law.derivatives or own_kernel or isinstance(model.strategy, (Transformed, Unconstrained)):
+        return data.n_inputs
+    totals_only = isinstance(law, SumLaw) and law.is_linear and law.has_constant_coefficients
+    return data.n_inputs if totals_only or not data.extra_columns else seen_by_kernels(data)
 
 
 def unshifted(scaling: Scaling, kernel: Any) -> Scaling:
@@ -282,13 +290,11 @@ def unshifted(scaling: Scaling, kernel: Any) -> Scaling:
 
 def checked_rank(rank: int | None, n_outputs: int) -> int | None:
     """The rank as a number; an error where the outputs are fewer."""
-    if rank is None:
-        return None
-    if not 0 <= int(rank) <= n_outputs:
+    if rank is not None and not 0 <= int(rank) <= n_outputs:
         raise DataError(
             worded("rank", f"a number from 0 to {n_outputs}", repr(rank), "leave rank=None for a full task covariance")
         )
-    return int(rank)
+    return None if rank is None else int(rank)
 
 
 def check_choices(model: Any) -> None:

@@ -135,7 +135,7 @@ def soft_law_report(law: Law | None) -> dict[str, list[str]]:
     return {"soft_laws": [line.replace(": error: ", ": ", 1) for line in told]} if told else {}
 
 
-def told_closed(problem: FitProblem) -> bool:
+def check_closed(problem: FitProblem) -> bool:
     """True if the rows meet the law up to rounding; rows that do not, where all others do, are named in a warning."""
     found = closed_imbalance(problem)
     if found is None:
@@ -200,7 +200,7 @@ MISFIT = 4.0  # rms distance of the data from the mean, in standard deviations o
 MISFIT_SIZE = 0.1  # and in standard deviations of the output: less is of no matter
 
 
-def looked_at(problem: FitProblem) -> np.ndarray:
+def rows_to_check(problem: FitProblem) -> np.ndarray:
     """(n,) rows of the data at which a fit is looked at: all, or evenly chosen ones of many."""
     count = len(problem.data.x)
     return np.unique(np.linspace(0, count - 1, min(count, MOST_ROWS)).round().astype(int))

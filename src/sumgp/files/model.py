@@ -257,7 +257,8 @@ def _check_data(data: Data, scaling: Scaling) -> None:
         (data.y, (len(data.x), T)),
         (data.x, (len(data.y), D + len(data.extra_columns))),
     ]
-    sizes += [(scaling.x_shift, (D,)), (scaling.x_scale, (D,)), (scaling.y_shift, (T,)), (scaling.y_scale, (T,))]
+    seen = data.x.shape[1:] if scaling.x_shift.shape == data.x.shape[1:] else (D,)  # columns of the law may be inputs too
+    sizes += [(scaling.x_shift, seen), (scaling.x_scale, seen), (scaling.y_shift, (T,)), (scaling.y_scale, (T,))]
     if not len(data.x) or any(a.shape != wanted or a.dtype != np.float64 for a, wanted in sizes):
         raise DataError("model file: data and scaling do not have the same numbers of rows and columns; it is damaged")
     if not all(np.all(np.isfinite(a)) for a, _ in sizes[1:]) or np.any(np.isinf(data.y)):

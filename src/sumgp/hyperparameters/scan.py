@@ -7,7 +7,7 @@ over lengthscales are where the search begins; a curve of many periods has one t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -68,26 +68,43 @@ class Scan:
     x: np.ndarray
     y: np.ndarray
 
-    def starts(self, prior: MultitaskPrior, count: int) -> list[np.ndarray]:
-        """At most ``count`` starts, the most promising first; none for kernels without free lengthscales."""
+    def starts(
+        self, prior: MultitaskPrior, count: int, objective: Callable[[np.ndarray], float] | None = None
+    ) -> list[np.ndarray]:
+        """At most ``count`` starts, the most promising first; none for kernels without free lengthscales.
+
+        ``objective``: of theta, low where outputs that share a term are explained together. With many of them that tells
+        more than what each says alone: one that looks like noise may follow another that does not.
+        """
         places = [np.flatnonzero(lengthscale_mask(kernel)) for kernel in prior.kernels]
         free = [r for r, place in enumerate(places) if len(place)]
         if not free:
             return []
         profiles = {r: self._profile(prior.kernels[r], prior.kernel_priors[r]) for r in free}
         alone = all(task.speaks_of is not None for task in prior.tasks)
-        # Terms of one output each begin together; of terms that share outputs one is set, the others wait at their start.
-        ways = self._for_each_output(prior, profiles) if alone else self._for_each_term(profiles)
         low, high = np.array(prior.bounds()).T
-        return [np.clip(self._theta(prior, profiles, way), low, high) for way in ways[:count]]
+
+        def theta(way: dict[int, int]) -> np.ndarray:
+            return np.clip(self._theta(prior, profiles, way), low, high)
+
+        # Terms of one output each begin together; of terms that share outputs one is set, the others wait at their start.
+        if alone:
+            ways = self._for_each_output(prior, profiles)
+        elif objective is None:
+            ways = self._for_each_term({r: (p, p.value.sum(axis=1)) for r, p in profiles.items()})
+        else:
+            joint = {r: [-objective(theta({r: i})) for i in range(len(p.lengths))] for r, p in profiles.items()}
+            ways = self._for_each_term({r: (p, np.array(joint[r])) for r, p in profiles.items()})
+        return [theta(way) for way in ways[:count]]
 
     def _for_each_output(self, prior: MultitaskPrior, profiles: dict[int, Profile]) -> list[dict[int, int]]:
         maxima = {r: p.maxima(p.value[:, prior.tasks[r].speaks_of]) for r, p in profiles.items()}
         depth = max(len(m) for m in maxima.values())
         return [{r: m[min(i, len(m) - 1)] for r, m in maxima.items()} for i in range(depth)]
 
-    def _for_each_term(self, profiles: dict[int, Profile]) -> list[dict[int, int]]:
-        ranked = [(-p.value[i].sum(), r, i) for r, p in profiles.items() for i in p.maxima(p.value.sum(axis=1))]
+    @staticmethod
+    def _for_each_term(valued: dict[int, tuple[Profile, np.ndarray]]) -> list[dict[int, int]]:
+        ranked = [(-values[i], r, i) for r, (profile, values) in valued.items() for i in profile.maxima(values)]
         return [{r: i} for _, r, i in sorted(ranked)]
 
     def _theta(self, prior: MultitaskPrior, profiles: dict[int, Profile], way: dict[int, int]) -> np.ndarray:

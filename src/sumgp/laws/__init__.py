@@ -12,13 +12,13 @@ from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint,
 from sumgp.laws.function_law import FunctionLaw
 from sumgp.laws.functions import FunctionConstraint
 from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, make_unit_free, project
-from sumgp.laws.imbalance import Imbalance, measured_imbalance
 from sumgp.laws.latent import LatentMap, latent_map
 from sumgp.laws.law import Law, SumLaw
 from sumgp.laws.learnt import LearntError, learnt_errors, with_errors
 from sumgp.laws.linear import LinearConstraint
 from sumgp.laws.operators import Operator, as_operator, homogeneous_rows
 from sumgp.laws.points import (
+    Imbalance,
     LawSetup,
     RightSides,
     TaskRows,
@@ -26,6 +26,7 @@ from sumgp.laws.points import (
     complete_scaling,
     independent_rows,
     linear_rows,
+    measured_imbalance,
     set_up_law,
     task_rows,
     typical_rows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from sumgp.laws.bounds import BOUNDS_ALONE, Inequalities
 from sumgp.laws.columns import Derivative
 from sumgp.laws.constraint import Constraint
 from sumgp.laws.formula import explain_law
-from sumgp.laws.function_law import FunctionLaw
+from sumgp.laws.function_law import FunctionLaw, functions_of
 from sumgp.laws.law import Law, SumLaw
 from sumgp.transforms import Transform
 
@@ -172,13 +172,9 @@ class _StackedFunctions:
 def _stacked_functions(laws: Sequence[Law]) -> FunctionLaw:
     stacked = _StackedFunctions(tuple(laws))
     return FunctionLaw(
-        residual_function=stacked.residual,
-        jacobian_function=stacked.jacobian,
-        magnitude_function=stacked.magnitude,
-        relax=stacked.relaxed,
-        select=stacked.selected,
         mentions=np.any([law.involved() for law in laws], axis=0),
         notes=tuple(law.explain_row(row) for law in laws for row in range(law.n_rows)),
+        **functions_of(stacked),
         **_shared(laws),
     )
 
@@ -244,10 +240,9 @@ class _Wider:
         assert isinstance(self.law, SumLaw)
         return self.law.S(self.narrow(x))
 
-    def relaxed(self, scale: np.ndarray) -> FunctionLaw:
+    def relaxed(self, scale: np.ndarray) -> Law:
         """The relaxed law, as wide."""
-        relaxed = self.law.relaxed(scale[self.columns])
-        return _widened(relaxed, self.derivatives, self.unknowns, self.extras)  # type: ignore[return-value]
+        return _widened(self.law.relaxed(scale[self.columns]), self.derivatives, self.unknowns, self.extras)
 
     def selected(self, rows: Sequence[int]) -> Law:
         """Some of the rows, as wide."""
@@ -259,39 +254,20 @@ def _widened(law: Law, derivatives: tuple[Derivative, ...], unknowns: tuple[str,
     if (law.derivatives, law.unknowns, law.extra_columns) == (derivatives, unknowns, extras):
         return law
     wider = _Wider(law, derivatives, unknowns, extras)
-    old = wider.columns
-    if isinstance(law, SumLaw) and law.extra_columns == extras:
-        columns = tuple((old[c], t) for c, t in law.columns)
-        select = None if law.select is None else wider.selected
-        return replace(law, derivatives=derivatives, unknowns=unknowns, columns=columns, select=select)
-    wheres = tuple(None if where is None else _Where(wider, where) for where in law.where)
+    old, same = wider.columns, law.extra_columns == extras
+    facts: dict[str, Any] = {"derivatives": derivatives, "unknowns": unknowns, "extra_columns": extras}
+    facts["where"] = tuple(where if same or where is None else _Where(wider, where) for where in law.where)
     if isinstance(law, SumLaw):
+        fixed = isinstance(law.coefficients, np.ndarray), isinstance(law.total, np.ndarray)
         return replace(
             law,
-            derivatives=derivatives,
-            unknowns=unknowns,
-            extra_columns=extras,
-            where=wheres,
             select=None if law.select is None else wider.selected,
             columns=tuple((old[c], t) for c, t in law.columns),
-            coefficients=law.coefficients if isinstance(law.coefficients, np.ndarray) else wider.coefficients,
-            total=law.total if isinstance(law.total, np.ndarray) else wider.total,
+            coefficients=law.coefficients if same or fixed[0] else wider.coefficients,
+            total=law.total if same or fixed[1] else wider.total,
+            **facts,
         )
+    assert isinstance(law, FunctionLaw)
     mentions = np.zeros(wider.n_columns, dtype=bool)
     mentions[old] = law.involved()
-    return FunctionLaw(
-        outputs=law.outputs,
-        derivatives=derivatives,
-        unknowns=unknowns,
-        labels=law.labels,
-        noise=law.noise,
-        where=wheres,
-        notes=law.notes,
-        extra_columns=extras,
-        residual_function=wider.residual,
-        jacobian_function=wider.jacobian,
-        magnitude_function=wider.magnitude,
-        relax=wider.relaxed,
-        select=wider.selected,
-        mentions=mentions,
-    )
+    return replace(law, mentions=mentions, **functions_of(wider), **facts)

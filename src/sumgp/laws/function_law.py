@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -53,12 +54,12 @@ class FunctionLaw(Law):
         return np.abs(self.jacobian(f, x) * f[:, None, :]).max(axis=2)
 
     def relaxed(self, scale: np.ndarray) -> FunctionLaw:
-        return self if self.relax is None else self.relax(scale)
+        return self if self.relax is None else replace(self.relax(scale), **self._facts_of(range(self.n_rows)))
 
     def rows(self, chosen: Sequence[int]) -> Law:
         kept = list(chosen)
         if self.select is not None:
-            return self.select(kept)
+            return replace(self.select(kept), **self._facts_of(kept))
         return replace(
             self,
             residual_function=lambda f, x: self.residual(f, x)[:, kept],
@@ -71,19 +72,22 @@ class FunctionLaw(Law):
     def involved(self) -> np.ndarray:
         return np.ones(self.n_columns, dtype=bool) if self.mentions is None else self.mentions
 
-    def explain(self) -> str:
-        lines = [f"kind: general function of the outputs, {counted(self.n_rows, 'row')}"]
-        for row, label in enumerate(self.labels):
-            words = (*self.explain_row(row), *self.explain_noise(row))
-            lines += [f"row {row + 1}: {label}", *(f"  {line}" for line in words)]
-        if self.unknowns:
-            lines.append("estimated constants: " + ", ".join(self.unknowns))
-        outside = self.outputs_outside()
-        lines.append("outputs outside the law: " + (", ".join(outside) if outside else "none"))
-        return "\n".join(lines)
+    def kind(self) -> str:
+        return f"general function of the outputs, {counted(self.n_rows, 'row')}"
 
     def explain_row(self, row: int) -> tuple[str, ...]:
         return self.notes[row] if self.notes else ()
+
+
+def functions_of(view: Any) -> dict[str, Any]:
+    """Fields of a FunctionLaw from the methods of an object that computes them."""
+    return {
+        "residual_function": view.residual,
+        "jacobian_function": view.jacobian,
+        "magnitude_function": view.magnitude,
+        "relax": view.relaxed,
+        "select": view.selected,
+    }
 
 
 def numerical_jacobian(

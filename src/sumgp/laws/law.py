@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -106,8 +106,18 @@ class Law(ABC):
         """
 
     @abstractmethod
+    def kind(self) -> str:
+        """What sort of law it is, in a few words."""
+
     def explain(self) -> str:
         """Several lines of plain text: kind, terms, outputs outside the law."""
+        lines = [f"kind: {self.kind()}"]
+        for row, label in enumerate(self.labels):
+            words = (*self.explain_row(row), *self.explain_noise(row))
+            lines += [f"row {row + 1}: {label}", *(f"  {line}" for line in words)]
+        if self.unknowns:
+            lines.append("estimated constants: " + ", ".join(self.unknowns))
+        return "\n".join([*lines, "outputs outside the law: " + (", ".join(self.outputs_outside()) or "none")])
 
     def explain_noise(self, row: int) -> tuple[str, ...]:
         """The line about the error of a row that does not hold exactly."""
@@ -221,7 +231,8 @@ class SumLaw(Law):
         if self.is_linear:
             return self
         columns = tuple((c, t.relaxed(float(scale[c]))) for c, t in self.columns)
-        return replace(self, columns=columns)
+        select = None if self.select is None else partial(_relaxed_rows, self.select, scale)
+        return replace(self, columns=columns, select=select)
 
     def involved(self) -> np.ndarray:
         used = np.zeros(self.n_columns, dtype=bool)
@@ -241,7 +252,7 @@ class SumLaw(Law):
     def rows(self, chosen: Sequence[int]) -> Law:
         if self.select is not None:
             # Rows with constant coefficients keep them, whatever those of the others are.
-            return self.select(list(chosen))
+            return replace(self.select(list(chosen)), **self._facts_of(chosen))
         kept, F, S = list(chosen), self.coefficients, self.total
         total = S[kept] if isinstance(S, np.ndarray) else lambda x: self.S(x)[:, kept]
         facts = self._facts_of(kept)
@@ -252,21 +263,10 @@ class SumLaw(Law):
         columns = tuple(self.columns[term] for term in terms)
         return replace(self, columns=columns, coefficients=F[kept][:, terms], total=total, **facts)
 
-    def explain(self) -> str:
-        kind = "linear" if self.is_linear else "sum of transformed outputs"
-        constant = isinstance(self.coefficients, np.ndarray)
-        lines = [
-            f"kind: {kind}, {counted(self.n_rows, 'row')}, {'constant' if constant else 'input-dependent'} coefficients"
-        ]
-        for row, label in enumerate(self.labels):
-            lines.append(f"row {row + 1}: {label}")
-            lines += [f"  {line}" for line in self.explain_row(row)]
-            lines += [f"  {line}" for line in self.explain_noise(row)]
-        if self.unknowns:
-            lines.append("estimated constants: " + ", ".join(self.unknowns))
-        outside = self.outputs_outside()
-        lines.append("outputs outside the law: " + (", ".join(outside) if outside else "none"))
-        return "\n".join(lines)
+    def kind(self) -> str:
+        coefficients = "constant" if isinstance(self.coefficients, np.ndarray) else "input-dependent"
+        sort = "linear" if self.is_linear else "sum of transformed outputs"
+        return f"{sort}, {counted(self.n_rows, 'row')}, {coefficients} coefficients"
 
     def explain_row(self, row: int) -> tuple[str, ...]:
         if self.notes and self.notes[row]:
@@ -280,3 +280,7 @@ class SumLaw(Law):
                 lines.append(f"{factor} * {transform.label(names[column])}: {described}")
         total = f"{self.total[row]:g}" if isinstance(self.total, np.ndarray) else "S(x), varies with the inputs"
         return (*lines, f"total: {total}")
+
+
+def _relaxed_rows(select: Callable[[Sequence[int]], Law], scale: np.ndarray, rows: Sequence[int]) -> Law:
+    return select(rows).relaxed(scale)

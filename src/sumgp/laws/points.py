@@ -1,4 +1,4 @@
-"""Where a law is imposed: its independent rows, typical points, sizes of outputs never measured, points between rows."""
+"""A law and the data: its independent rows, how measured rows meet it, and the points where it is imposed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from scipy.stats import qmc
 
 from sumgp.data import Data, Scaling, in_bulk
 from sumgp.errors import ConstraintError
-from sumgp.laws.geometry import UnitFreeLaw, make_unit_free, project
+from sumgp.laws.geometry import UnitFreeLaw, make_unit_free
 from sumgp.laws.law import Law, SumLaw
-from sumgp.numerics import bisected
+from sumgp.laws.sizes import solve_for_columns, typical_spread
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,6 @@ def _check_each_row(law: SumLaw, data: Data, scaling: Scaling) -> None:
 UNKNOWN_VARIANCE = 100.0  # of a constant, in units of the spread with which single rows suggest it
 MOST_POINTS = 300  # of a law besides the training rows: its factor takes n^3
 MOST_SPREAD = 7  # power of two of the points between training rows with several inputs
-MET = 1e-6  # of the largest term of a law: a residual at which it holds
-DECADES = 30.0  # sizes of outputs that were never measured are looked for between 1e-30 and 1e30
 
 
 @dataclass(frozen=True)
@@ -174,73 +172,6 @@ def typical_rows(data: Data, scaling: Scaling) -> np.ndarray:
     return filled
 
 
-def solve_for_columns(law: Law, data: Data, scaling: Scaling, columns: np.ndarray) -> np.ndarray:
-    """(n, columns) values in the user's units that meet the law row by row, all other columns as measured.
-
-    Rows at which no value does are left out; where all are, or constants are unknown, natural sizes stand in. Used to
-    learn the size of outputs that were never measured and of unknown constants.
-    """
-    C = law.n_columns
-    shift = np.concatenate([scaling.y_shift, np.zeros(len(law.unknowns))])
-    scale = np.concatenate([scaling.y_scale, np.ones(len(law.unknowns))])
-    u = np.concatenate([typical_rows(data, scaling), np.zeros((len(data.x), len(law.unknowns)))], axis=1)
-    u[:, columns] = 0.0
-    scale[columns] = natural_sizes(law, shift + scale * u, data.x, columns)
-    # Wanted columns start from their natural size: zero may be a place where the law has no slope.
-    u[:, columns] = 1.0
-    free = make_unit_free(law, shift, scale, u, data.x)
-    padded = np.concatenate([u, np.zeros((len(u), free.n_columns - C))], axis=1)
-    metric = np.zeros((len(u), free.n_columns, free.n_columns))
-    metric[:, columns, columns] = 1.0
-    solved = shift + scale * project(free, padded, metric, data.x).points[:, :C]
-    # With an unknown constant left at zero, rows that happen to meet the law say nothing about an output's size.
-    constants_known = len(law.unknowns) == 0 or columns.max() >= law.n_columns - len(law.unknowns)
-    met = _is_met(law, solved, data.x) & constants_known
-    return solved[:, columns][met] if met.any() else np.tile(shift[columns] + scale[columns], (len(u), 1))
-
-
-def _is_met(law: Law, f: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """(n,) truth of whether the law itself, not its continuation beyond its domain, holds at f (n, C)."""
-    with np.errstate(all="ignore"):
-        residual, magnitude = law.residual(f, x), law.magnitude(f, x)
-    met = np.isfinite(residual) & (np.abs(residual) <= MET * magnitude + np.finfo(float).tiny)
-    return np.all(met | ~law.active(x) | (law.noise > 0), axis=1)
-
-
-def _typical_spread(values: np.ndarray) -> np.ndarray:
-    """(columns,) standard deviations of the bulk of each column."""
-    bulk = in_bulk(values)
-    return np.array([column[kept].std() for column, kept in zip(values.T, bulk.T, strict=True)])
-
-
-def natural_sizes(law: Law, f: np.ndarray, x: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """(columns,) values at which a column, alone, changes the residual by as much as is left without it.
-
-    They carry the column's unit, whatever the user's choice of it; ``f`` (N, C) holds the others in the user's units. One
-    where the law says nothing of the kind.
-    """
-    with np.errstate(all="ignore"):
-        left = law.residual(f, x)
-    left = np.where(np.isfinite(left), left, 0.0)
-    return np.array([_natural_size(law, f, x, column, left) for column in columns])
-
-
-def _natural_size(law: Law, f: np.ndarray, x: np.ndarray, column: int, left: np.ndarray) -> float:
-    """Bisection over the decades that floating-point numbers have."""
-    size = np.where(left != 0, np.abs(left), np.inf)
-
-    def reaches(decade: float) -> bool:
-        moved = f.copy()
-        moved[:, column] = 10.0**decade
-        with np.errstate(all="ignore"):
-            change = np.abs(law.residual(moved, x) - left) / size
-        return bool(np.any(change[np.isfinite(change)] >= 1.0))
-
-    if reaches(-DECADES) or not reaches(DECADES):
-        return 1.0
-    return float(10.0 ** bisected(reaches, -DECADES, DECADES, 40)[1])
-
-
 def complete_scaling(law: Law | None, data: Data, scaling: Scaling) -> Scaling:
     """Shift and scale of outputs that were never measured, from the values the law gives them; else an error."""
     never = np.flatnonzero(~data.measured.any(axis=0))
@@ -260,10 +191,10 @@ def complete_scaling(law: Law | None, data: Data, scaling: Scaling) -> Scaling:
         scale = scaling.y_scale.copy()
         scale[never] = np.exp(np.mean(np.log(np.delete(scaling.y_scale, never))))
         return replace(scaling, y_shift=np.where(np.isin(range(len(scale)), never), 0.0, scaling.y_shift), y_scale=scale)
-    values = solve_for_columns(law, data, scaling, never)
+    values = solve_for_columns(law, typical_rows(data, scaling), data.x, scaling, never)
     shift, scale = scaling.y_shift.copy(), scaling.y_scale.copy()
     shift[never] = np.where(in_bulk(values), values, 0.0).sum(axis=0) / np.maximum(in_bulk(values).sum(axis=0), 1)
-    spread = _typical_spread(values)
+    spread = typical_spread(values)
     size = np.abs(shift[never])
     scale[never] = np.where(spread > 1e-8 * size, spread, np.where(size > 0, size, 1.0))
     return Scaling(scaling.x_shift, scaling.x_scale, shift, scale)
@@ -275,8 +206,8 @@ def set_up_law(law: Law, data: Data, scaling: Scaling, spacing: float) -> LawSet
     shift, scale = scaling.y_shift, scaling.y_scale
     typical = typical_rows(data, scaling)
     if U:
-        values = solve_for_columns(law, data, scaling, np.arange(T, T + U))
-        centre, spread = np.median(values, axis=0), _typical_spread(values)
+        values = solve_for_columns(law, typical, data.x, scaling, np.arange(T, T + U))
+        centre, spread = np.median(values, axis=0), typical_spread(values)
         size = np.maximum(spread, 1e-3 * np.abs(centre))
         shift = np.concatenate([shift, centre])
         scale = np.concatenate([scale, np.where(size > 0, size, 1.0)])
@@ -322,3 +253,94 @@ def linear_rows(setup: LawSetup, data: Data) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients (N, R, C) and right sides (N, R) of a linear law at the training rows, unit-free."""
     zero = np.zeros((len(data.x), setup.law.n_columns))
     return setup.law.jacobian(zero, data.x), -setup.law.residual(zero, data.x)
+
+
+CLOSED = 3e-3  # rows that meet the law this well (in sds of the outputs) have noise that meets it too
+ROUNDED = 1.5  # times the standard deviation that rounding of the values alone would cause
+FEWEST_ROWS = 3  # complete rows: with fewer, meeting a law may be chance
+MOST_MISPRINTS = 0.05  # of the rows
+MOST_DIGITS = 9  # decimals looked for; values with more are not rounded
+TRACE = 1e-12  # of the law's largest term: round-off of sums
+
+
+@dataclass(frozen=True)
+class Imbalance:
+    """Left minus right side of a law's R rows at complete rows of the data, each divided by its slope.
+
+    The slope of row r at outputs f is |J_r(f) y_scale|: the residual that one standard deviation of the outputs causes.
+    ``bias``, ``sd``, ``count`` (R,): mean, standard deviation about it and number of complete rows; NaN with too few of
+    them. ``closed`` (R,): the rows meet the law up to rounding. ``misprints``: positions of rows that miss a law which
+    all others meet; they do not count.
+    """
+
+    bias: np.ndarray
+    sd: np.ndarray
+    count: np.ndarray
+    closed: np.ndarray
+    misprints: tuple[int, ...] = ()
+
+    @property
+    def all_closed(self) -> bool:
+        """True if every row of the law is met up to rounding."""
+        return bool(np.all(self.closed))
+
+
+def measured_imbalance(law: Law, data: Data, scaling: Scaling, constants: np.ndarray | None = None) -> Imbalance:
+    """The imbalance of the rows of ``data``; ``constants`` (U,) are the values of the law's unknown constants."""
+    R, T = law.n_rows, len(law.outputs)
+    bias, sd, count = np.full(R, np.nan), np.full(R, np.nan), np.zeros(R, dtype=int)
+    closed, misprints = np.zeros(R, dtype=bool), set()
+    if law.unknowns and constants is None:
+        return Imbalance(bias, sd, count, closed)
+    middle = np.where(np.isfinite(scaling.y_shift), scaling.y_shift, 0.0)
+    filled = np.where(data.measured, data.y, middle)
+    # No measured row tells a derivative: rows of the law that hold one are not to be judged from the data.
+    f = np.full((len(filled), law.n_columns), np.nan)
+    f[:, :T] = filled
+    if constants is not None:
+        f[:, law.unknown_columns] = constants
+    with np.errstate(all="ignore"):
+        g, J = law.residual(f, data.x), law.jacobian(f, data.x)[:, :, :T]
+        magnitude = law.magnitude(f, data.x)
+        slope = np.sqrt(np.sum((J * scaling.y_scale) ** 2, axis=2))
+    unit = rounding_units(data.y)
+    rounding = np.sqrt(np.sum((J * unit) ** 2, axis=2) / 12.0)
+    active = law.active(data.x)
+    for r in range(R):
+        needed = np.any(J[:, r] != 0, axis=0)
+        usable = active[:, r] & data.measured[:, needed].all(axis=1) & np.isfinite(g[:, r]) & (slope[:, r] > 0)
+        usable &= np.isfinite(slope[:, r])
+        rows = np.flatnonzero(usable)
+        count[r] = len(rows)
+        if len(rows) < FEWEST_ROWS:
+            continue
+        values = g[rows, r] / slope[rows, r]
+        allowed = np.maximum(CLOSED, ROUNDED * rounding[rows, r] / slope[rows, r])
+        allowed = allowed + TRACE * magnitude[rows, r] / slope[rows, r]
+        odd = np.abs(values) > 2.0 * allowed
+        closed[r] = odd.mean() <= MOST_MISPRINTS and float(np.mean((values / allowed)[~odd] ** 2)) <= 1.0
+        if closed[r]:
+            misprints |= set(rows[odd].tolist())
+            values = values[~odd]
+        bias[r], sd[r] = values.mean(), values.std(ddof=1)
+    return Imbalance(bias, sd, count, closed, tuple(sorted(misprints)))
+
+
+def rounding_units(y: np.ndarray) -> np.ndarray:
+    """(T,) unit that the values of each output are multiples of, a power of ten; 0 where they are not rounded.
+
+    Values far outside the others do not count: beside them all others would be rounded to nothing.
+    """
+    units = np.zeros(y.shape[1])
+    for t, (column, bulk) in enumerate(zip(y.T, in_bulk(y).T, strict=True)):
+        values = column[bulk & ~np.isnan(column)]
+        size = float(np.abs(values).max(initial=0.0))
+        if size == 0.0:
+            continue
+        top = int(np.ceil(np.log10(size)))
+        for digits in range(1, MOST_DIGITS + 1):
+            unit = 10.0 ** (top - digits)
+            if np.all(np.abs(values / unit - np.rint(values / unit)) < 1e-9 * size / unit + 1e-9):
+                units[t] = unit
+                break
+    return units

@@ -1,6 +1,7 @@
 """Conditioning a Gaussian on a nonlinear law at many points at once."""
 
 from sumgp.lawsolve.collocation import (
+    FINE_LEVELS,
     LEVELS,
     CollocationProblem,
     CollocationSolution,
@@ -8,4 +9,5 @@ from sumgp.lawsolve.collocation import (
     data_weights,
     solve_collocation,
 )
+from sumgp.lawsolve.law_volume import law_volume
 from sumgp.lawsolve.solve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law

@@ -11,7 +11,7 @@ covariance (Laplace).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -23,13 +23,15 @@ from sumgp.laws import UnitFreeLaw
 from sumgp.numerics import cholesky, solve_cholesky
 
 LEVELS = (1.0, 0.3, 0.1, 0.03, 0.01)  # standard deviations of the law, in units of its reference size
-INNER_STEPS = 12
-LAST_STEPS = 30
+# With several inputs: terms of such laws are small beside what the data leave open of them.
+FINE_LEVELS = (*LEVELS, 0.003, 0.001)
+INNER_STEPS = 12  # at most of a level before the last, which need not end where it would
+LAST_STEPS = 30  # at most of the last level
 ROUGH = 0.1  # expected decrease of the merit at which a level ends
 ENOUGH = 1e-6  # and the last level
 SHORTEST = 1e-4  # share of a step that is still tried
 SUFFICIENT = 0.2  # decrease as a share of the slope's at which a step needs no correction (a half where nothing bends)
-CORRECTIONS = 3
+CORRECTIONS = 3  # of one step at most: with the same factor each gains less than the one before
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,16 @@ class OutputWeights:
 
 @dataclass(frozen=True)
 class CollocationProblem:
-    """Law and its points (n, D) in the user's units, the outputs, and prior variances (U,) of the constants."""
+    """Law and its points (n, D) in the user's units, the outputs, and prior variances (U,) of the constants.
+
+    ``tilt`` (U,): what is added to the merit for each unit of a constant, none if empty.
+    """
 
     law: UnitFreeLaw
     x_law: np.ndarray
     outputs: tuple[OutputWeights, ...]
     unknown: np.ndarray
+    tilt: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @cached_property
     def slices(self) -> list[slice]:
@@ -91,12 +97,20 @@ class CollocationProblem:
         A[:, :, self.slices[-1]] = J[:, :, self.law.constants]
         return A.reshape(n * R, -1)
 
-    def released(self, factor: float) -> CollocationProblem:
-        """The same with prior standard deviations of the outputs ``factor`` times as large."""
+    def released(self, factors: np.ndarray) -> CollocationProblem:
+        """The same with prior standard deviations of the outputs ``factors`` (T,) times as large."""
         outputs = tuple(
-            replace(o, at_law=tuple(factor * a for a in o.at_law), at_data=factor * o.at_data) for o in self.outputs
+            replace(o, at_law=tuple(a * factor for a in o.at_law), at_data=factor * o.at_data)
+            for o, factor in zip(self.outputs, factors, strict=True)
         )
         return replace(self, outputs=outputs)
+
+    def shrunk(self, w: np.ndarray, factors: np.ndarray) -> np.ndarray:
+        """Weights that give the same functions once the problem is released."""
+        result = w.copy()
+        for part, factor in zip(self.slices, factors, strict=False):
+            result[part] /= factor
+        return result
 
     def law_sds(self, level: float) -> np.ndarray:
         """(n R,) standard deviations within which the law is to hold."""
@@ -148,7 +162,7 @@ def solve_collocation(
 
     ``held``: stop at the rough accuracy that a start needs.
     """
-    given = _given_data(problem, noise)
+    given = given_data(problem, noise)
     reached, steps = _Descent(start, np.zeros((0, 0)), 0, False), 0
     for level in levels:
         last = level == levels[-1] and not held
@@ -162,12 +176,13 @@ def solve_collocation(
 
 def data_weights(problem: CollocationProblem, noise: Sequence[np.ndarray]) -> CollocationSolution:
     """The weights given the data alone, constants at zero."""
-    given = _given_data(problem, noise)
+    given = given_data(problem, noise)
     factor = cholesky(given.H, "weights")
     return CollocationSolution(solve_cholesky(factor, given.b), factor, 0, Status.CONVERGED)
 
 
-def _given_data(problem: CollocationProblem, noise: Sequence[np.ndarray]) -> _Quadratic:
+def given_data(problem: CollocationProblem, noise: Sequence[np.ndarray]) -> _Quadratic:
+    """Prior and data, without the law."""
     H, b = np.eye(problem.n_weights), np.zeros(problem.n_weights)
     for output, part, variances in zip(problem.outputs, problem.slices, noise, strict=False):
         weighted = output.at_data / variances[:, None]
@@ -175,6 +190,8 @@ def _given_data(problem: CollocationProblem, noise: Sequence[np.ndarray]) -> _Qu
         b[part] += weighted.T @ output.y
     constants = problem.slices[-1]
     H[constants, constants] = np.diag(1.0 / problem.unknown)
+    if len(problem.tilt):
+        b[constants] -= problem.tilt
     return _Quadratic(H, b)
 
 
@@ -235,4 +252,13 @@ def _search(problem: CollocationProblem, given: _Quadratic, at: _Step) -> tuple[
     return None
 
 
-__all__ = ["LEVELS", "CollocationProblem", "CollocationSolution", "OutputWeights", "data_weights", "solve_collocation"]
+__all__ = [
+    "FINE_LEVELS",
+    "LEVELS",
+    "CollocationProblem",
+    "CollocationSolution",
+    "OutputWeights",
+    "data_weights",
+    "given_data",
+    "solve_collocation",
+]

@@ -79,6 +79,7 @@ class Transformed(Strategy):
         joined = None if len(unit_free.soft_rows) else unit_free
 
         def build(prior: MultitaskPrior, theta: np.ndarray) -> Any:
+            assert prior is own.prior
             return replace(component(problem, model, guide, own, theta), law=joined)
 
         components, weights, report = mix(problem, fitted, build, _correction(problem, fitted, own), self.draws)
@@ -209,6 +210,7 @@ def _correction(problem: FitProblem, fitted: Candidates, own: TransformedEvidenc
         return None
 
     def correction(prior: MultitaskPrior, theta: np.ndarray) -> float:
+        assert prior is own.prior and prior is cheap.prior  # their values are kept by theta alone
         try:
             return own.value(theta) - cheap.value(theta)
         except NumericalError:

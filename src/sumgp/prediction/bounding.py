@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from sumgp.data import Data, Scaling
 from sumgp.errors import ConstraintError, SumGPWarning
 from sumgp.laws import BoundedLaw, Inequalities, Law, Limits, SumLaw, check_bounds, split_law
-from sumgp.prediction.mixture import GaussianMixture
+from sumgp.prediction.marginals import GaussianMixture
 from sumgp.strategies import Fitted
 
 NEAR = float(ndtri(1.0 - 1e-4))  # standard deviations: a component this far from a bound is outside with less than 1e-4

@@ -13,6 +13,7 @@ from sumgp.numerics import root
 from sumgp.strategies import projected_draws
 
 if TYPE_CHECKING:
+    from sumgp.prediction.marginals import CommonNumbers
     from sumgp.prediction.posterior import Posterior
 
 
@@ -77,3 +78,12 @@ def measured_outputs(
         metrics = np.broadcast_to(metric, (draws.shape[1], *metric.shape))
         moved = projected_draws(law, moved, metrics, posterior.x[points])
     return posterior.scaling.restore(moved[:, :, :T]) if posterior.ends is None else posterior.outputs_of(moved, points)
+
+
+def drawn_measurements(posterior: Posterior, columns: np.ndarray, numbers: CommonNumbers, points: np.ndarray) -> np.ndarray:
+    """(M, n, T) measurements of closed data that belong to draws (M, n, C), each with the noise of its own component."""
+    draws = np.empty((*columns.shape[:2], len(posterior.output_names)))
+    for k in np.unique(numbers.owners):
+        own, noise = numbers.owners == k, posterior.fitted.components[k].noise_covariance
+        draws[own] = measured_outputs(posterior, columns[own], numbers.noise[own][:, None, :], noise, points)
+    return draws

@@ -16,7 +16,7 @@ from sumgp.errors import DataError, SumGPWarning, counted, worded
 from sumgp.laws import measured_imbalance
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
-from sumgp.prediction.point_draws import principal_root
+from sumgp.prediction.marginals import principal_root
 from sumgp.prediction.posterior import BLOCK, Posterior
 from sumgp.prediction.row_balance import Balance, Balanced, balanced
 from sumgp.prediction.row_bounds import BoundedRows, RowBounds, bounded_rows

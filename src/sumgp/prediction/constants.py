@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sumgp.prediction.mixture import mixture_quantile
+from sumgp.prediction.marginals import mixture_quantile
 from sumgp.strategies import Fitted
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from sumgp.strategies import Fitted, PosteriorComponent
 if TYPE_CHECKING:
     from sumgp.prediction.posterior import Posterior
 
-# Differences of fourth order, in inputs as the kernels see them: the error is the step's fourth power beside round-off over
-# the step. Only where points are moved onto a nonlinear law, which has no closed form.
+# Differences of fourth order, in inputs as the kernels see them, or in lengthscales where these are shorter: the error is
+# the step's fourth power beside round-off over the step. Only where points are moved onto a nonlinear law, which has no
+# closed form.
 STEP = 3e-4
 
 
@@ -84,7 +85,8 @@ def derivative_of(posterior: Posterior, output: str, by: str, order: int = 1) ->
             raise DataError(worded(argument, f"one of {', '.join(known)}", repr(name), "correct the name"))
     if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 1:
         raise DataError(worded("order", "a whole number of at least 1", repr(order), "e.g. derivative('z', 't', 2)"))
-    orders = tuple(int(order) if name == by else 0 for name in inputs)
+    seen = [*inputs, *posterior.data.extra_columns][: len(posterior.scaling.x_scale)]
+    orders = tuple(int(order) if name == by else 0 for name in seen)
     return DerivativePosterior(posterior, outputs.index(output), orders)
 
 
@@ -94,7 +96,9 @@ def _differenced(posterior: Posterior, order: tuple[int, ...]) -> np.ndarray:
         if count:
             step = np.zeros(posterior.x.shape[1])
             # Repeated differences divide round-off by the step again.
-            step[i] = STEP * posterior.scaling.x_scale[i] * (1.0 if sum(order) == 1 else 10.0)
+            lengths = [scales.min(initial=1.0) for c in posterior.fitted.components for scales in c.lengthscales()]
+            size = STEP * min([1.0, *lengths]) * posterior.scaling.x_scale[i]
+            step[i] = size * (1.0 if sum(order) == 1 else 10.0)
             lower = tuple(n - (j == i) for j, n in enumerate(order))
             parts = [_differenced(replace(posterior, x=posterior.x + c * step, truth=None), lower) for c in (1, -1, 2, -2)]
             return (8.0 * (parts[0] - parts[1]) - (parts[2] - parts[3])) / (12.0 * step[i])

@@ -19,18 +19,16 @@ from sumgp.prediction.bounding import BoundedPoints, Bounding, clipped_std
 from sumgp.prediction.closed_noise import measured_outputs, noise_covariances, noise_variances
 from sumgp.prediction.constants import ConstantsPosterior, constants_posterior
 from sumgp.prediction.derivative import DerivativePosterior, derivative_of, own_columns
-from sumgp.prediction.mixture import (
+from sumgp.prediction.marginals import (
+    DrawnMarginals,
     GaussianMixture,
     PointMarginals,
     Points,
-    SkewedMixture,
-    followed,
-    mixture_covariance,
-    mixture_draws,
+    drawn_marginals,
+    join_marginals,
     point_marginals,
-    with_variances,
 )
-from sumgp.prediction.point_draws import DrawnMarginals, drawn_marginals
+from sumgp.prediction.mixture import SkewedMixture, mixture_covariance, mixture_draws, with_variances
 from sumgp.prediction.tabulated import as_frame, as_multiindex_frame, as_xarray
 from sumgp.strategies import Fitted
 
@@ -100,7 +98,7 @@ class Posterior:
             with threads_for(self.data.y.size):
                 part = point_marginals(self.fitted, self._n_outputs, Points(self.scaling.inputs(x), x), near)
             parts.append(part if len(self.x) <= DRAWN_AT_ONCE else replace(part, drawn_parts=[]))
-        return followed(parts)
+        return join_marginals(parts)
 
     @cached_property
     def _mixture(self) -> GaussianMixture:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sumgp.laws import BoundedLaw, Limits
 from sumgp.prediction.bounding import NEAR, BoundedPoints
-from sumgp.prediction.point_draws import DrawnMarginals, common_numbers, principal_root
+from sumgp.prediction.marginals import DrawnMarginals, common_numbers, principal_root
 
 ROWS_AT_ONCE = 256  # whose draws are moved at a time
 

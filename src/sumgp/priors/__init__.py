@@ -27,6 +27,7 @@ from sumgp.priors.multitask import (
     TaskLaw,
     read_noise,
     read_weights,
+    student_around_mean,
 )
 from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, TaskCovariance
 
@@ -66,5 +67,6 @@ __all__ = [
     "rougher_candidates",
     "shown_period",
     "smoothness",
+    "student_around_mean",
     "with_long_range",
 ]

@@ -31,9 +31,10 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from sumgp.errors import DataError, worded
+from sumgp.priors.kernels import half_integer_bessel
 
 Order = tuple[int, ...]
-MATERN_SMOOTHNESS = {0.5: 0, 1.5: 1, 2.5: 2, math.inf: math.inf}  # derivatives that functions have
+MATERN_SMOOTHNESS = {0.5: 0, 1.5: 1, 2.5: 2, 3.5: 3, 4.5: 4, math.inf: math.inf}  # derivatives that functions have
 SMOOTH_KERNELS = (
     "RBF, RationalQuadratic, ExpSineSquared (one input), DotProduct, ConstantKernel, Matern(nu=1.5) for first derivatives, "
     "Matern(nu=2.5) for second ones, and sums and products of these"
@@ -131,10 +132,7 @@ class _Radial:
         self.alpha = float(kernel.alpha) if isinstance(kernel, RationalQuadratic) else math.nan
         self._form: Callable[[int], np.ndarray] = self._rational if isinstance(kernel, RationalQuadratic) else self._rbf
         if isinstance(kernel, Matern) and kernel.nu < math.inf:
-            self.r = np.sqrt(2.0 * kernel.nu * s)
-            self._form = self._matern32 if kernel.nu == 1.5 else self._matern52
-            if kernel.nu == 0.5:
-                self._form = self._matern12
+            self.nu, self.r, self._form = float(kernel.nu), np.sqrt(2.0 * kernel.nu * s), self._matern
 
     def __call__(self, n: int) -> np.ndarray:
         if n not in self._known:
@@ -154,31 +152,11 @@ class _Radial:
         inner = sum(a / (a + i) for i in range(n)) - n - a * np.log1p(part) + (a + n) * part / (1.0 + part)
         return self(n) * inner
 
-    def _matern12(self, n: int) -> np.ndarray:
-        # The first derivative is only ever multiplied by s, in the gradient by the lengthscale.
-        return np.exp(-self.r) if n == 0 else -0.5 * np.exp(-self.r) * _inverse(self.r)
-
-    def _matern32(self, n: int) -> np.ndarray:
-        decay, inverse = np.exp(-self.r), _inverse(self.r)
-        forms = (
-            lambda: (1.0 + self.r) * decay,
-            lambda: -1.5 * decay,
-            lambda: 2.25 * decay * inverse,
-            lambda: -3.375 * decay * (1.0 + self.r) * inverse**3,
-        )
-        return forms[n]()
-
-    def _matern52(self, n: int) -> np.ndarray:
-        decay, r, inverse = np.exp(-self.r), self.r, _inverse(self.r)
-        forms = (
-            lambda: (1.0 + r + r * r / 3.0) * decay,
-            lambda: -5.0 / 6.0 * (1.0 + r) * decay,
-            lambda: 25.0 / 12.0 * decay,
-            lambda: -125.0 / 24.0 * decay * inverse,
-            lambda: 625.0 / 48.0 * decay * (1.0 + r) * inverse**3,
-            lambda: -3125.0 / 96.0 * decay * (3.0 + 3.0 * r + r * r) * inverse**5,
-        )
-        return forms[n]()
+    def _matern(self, n: int) -> np.ndarray:
+        # Past the smoothness it is singular where points coincide; there it is only ever multiplied by a higher power of s.
+        p = self.nu - n
+        form = half_integer_bessel(abs(p), self.r) * (_inverse(self.r) ** int(-2.0 * p) if p < 0 else 1.0)
+        return (-self.nu) ** n / half_integer_bessel(self.nu, np.zeros(1)) * form
 
 
 def _inverse(r: np.ndarray) -> np.ndarray:

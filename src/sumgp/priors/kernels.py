@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,11 @@ class HyperPrior:
         z = (value - self.centre) / (self.below if value < self.centre else self.above)
         inner = max(z, -self.heavy)
         return 0.5 * inner * inner - inner * z
+
+    def slope(self, value: float) -> float:
+        """Derivative of the log density."""
+        width = self.below if value < self.centre else self.above
+        return -max((value - self.centre) / width, -self.heavy) / width
 
 
 def leaves(kernel: Kernel) -> Iterator[Kernel]:
@@ -161,15 +167,15 @@ def with_theta(kernel: Kernel, theta: np.ndarray) -> Kernel:
 class KernelOnPoints:
     """K and its gradients at fixed points, for many values of theta.
 
-    For isotropic RBF, Matern 1/2, 3/2, 5/2 and RationalQuadratic with one free lengthscale, for the RBF with one per input,
-    and for ExpSineSquared * RBF, distances are stored and closed forms used; any other kernel is evaluated by scikit-learn.
+    For RBF, Matern 1/2, 3/2, 5/2 (one free lengthscale or one per input), RationalQuadratic (one free lengthscale) and
+    ExpSineSquared * RBF, distances are stored and closed forms used; any other kernel is evaluated by scikit-learn.
     """
 
     def __init__(self, kernel: Kernel, points: np.ndarray) -> None:
         self.kernel = kernel
         self.points = points
         self._closed_form = _closed_form(kernel)
-        self._anisotropic = _is_anisotropic_rbf(kernel, points)
+        self._anisotropic = _stationary(kernel) if _is_anisotropic(kernel, points) else None
         self._quasi_periodic = _is_quasi_periodic(kernel)
         if self._closed_form:
             self._squared = cdist(points, points, "sqeuclidean")
@@ -186,8 +192,10 @@ class KernelOnPoints:
             return K, dK[None]
         if self._anisotropic:
             scaled = self._squared * np.exp(-2.0 * theta)[:, None, None]
-            K = np.exp(-0.5 * scaled.sum(axis=0))
-            scaled *= K
+            total = scaled.sum(axis=0)
+            K, dK = self._anisotropic(total)
+            # All lengthscales together change K by dK; each has its share of the squared distance in it.
+            scaled *= dK / np.where(total > 0.0, total, 1.0)
             return K, scaled
         if self._quasi_periodic:
             return _quasi_periodic(self._distance, self._squared, np.exp(theta))
@@ -196,22 +204,27 @@ class KernelOnPoints:
 
 
 def _closed_form(kernel: Kernel) -> Any:
-    """Function of squared scaled distances giving K and dK/dlog(lengthscale), or None."""
+    """Function of squared scaled distances giving K and dK/dlog(lengthscale) of one lengthscale, or None."""
     elementary = type(kernel) in (RBF, Matern, RationalQuadratic)
     if not elementary or len(kernel.theta) != 1 or not lengthscale_mask(kernel).all() or np.ndim(kernel.length_scale):
         return None
+    return _stationary(kernel)
+
+
+def _stationary(kernel: Kernel) -> Any:
+    """The same for any number of lengthscales that change together."""
     if type(kernel) is RBF:
         return _rbf
-    if type(kernel) is Matern and kernel.nu in (0.5, 1.5, 2.5):
-        return {0.5: _matern12, 1.5: _matern32, 2.5: _matern52}[kernel.nu]
+    if type(kernel) is Matern and kernel.nu in CLOSED_MATERN:
+        return CLOSED_MATERN[kernel.nu]
     if type(kernel) is RationalQuadratic:
         alpha = float(kernel.alpha)
         return lambda squared: _rational(squared, alpha)
     return None
 
 
-def _is_anisotropic_rbf(kernel: Kernel, points: np.ndarray) -> bool:
-    return type(kernel) is RBF and np.ndim(kernel.length_scale) == 1 and len(kernel.theta) == points.shape[1]
+def _is_anisotropic(kernel: Kernel, points: np.ndarray) -> bool:
+    return type(kernel) in (RBF, Matern) and np.ndim(kernel.length_scale) == 1 and len(kernel.theta) == points.shape[1]
 
 
 def _is_quasi_periodic(kernel: Kernel) -> bool:
@@ -251,6 +264,33 @@ def _matern52(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r = np.sqrt(5.0 * squared)
     decay = np.exp(-r)
     return (1.0 + r + r * r / 3.0) * decay, (5.0 / 3.0) * squared * (1.0 + r) * decay
+
+
+def half_integer_bessel(p: float, r: np.ndarray) -> np.ndarray:
+    """h_p(r) = sqrt(2 / pi) r^p K_p(r) for p = 1/2, 3/2, ...: a polynomial times e^-r.
+
+    A Matern kernel is h_nu(r) / h_nu(0) with r = sqrt(2 nu) distance / lengthscale, and dh_p / dr = -r h_{p-1}. By
+    K_{p+1} = K_{p-1} + (2 p / r) K_p: h_{p+1} = 2 p h_p + r^2 h_{p-1}.
+    """
+    lower, form, order = r, np.ones_like(r), 0.5  # r^2 h_{-1/2} = r e^-r
+    while order < p:
+        lower, form, order = r * r * form, 2.0 * order * form + lower, order + 1.0
+    return form * np.exp(-r)
+
+
+def _smoother_matern(squared: np.ndarray, nu: float) -> tuple[np.ndarray, np.ndarray]:
+    r = np.sqrt(2.0 * nu * squared)
+    size = float(half_integer_bessel(nu, np.zeros(1))[0])
+    return half_integer_bessel(nu, r) / size, r * r * half_integer_bessel(nu - 1.0, r) / size
+
+
+CLOSED_MATERN: dict[float, Any] = {
+    0.5: _matern12,
+    1.5: _matern32,
+    2.5: _matern52,
+    3.5: partial(_smoother_matern, nu=3.5),
+    4.5: partial(_smoother_matern, nu=4.5),
+}
 
 
 def _rational(squared: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:

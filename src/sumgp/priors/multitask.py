@@ -32,6 +32,17 @@ ALIKE = 0.15
 ALIKE_DEGREES = 3.0
 
 
+def student_around_mean(values: np.ndarray, scale: float, degrees: float) -> tuple[float, np.ndarray]:
+    """Log density, up to a constant, of values (n,) that are about the same, and its gradient.
+
+    A Student t of each difference d from their mean: -(nu + 1) / 2 log(1 + d^2 / (nu s^2)).
+    """
+    away = values - values.mean()
+    spread = degrees * scale**2
+    slope = -(degrees + 1.0) * away / (spread + away**2)
+    return -0.5 * (degrees + 1.0) * float(np.sum(np.log1p(away**2 / spread))), slope - slope.mean()
+
+
 @dataclass(frozen=True)
 class NoiseModel:
     """Noise variances (T,) or (N, T) in unit-free outputs: known, or exp(2 theta) times a reference.
@@ -78,17 +89,10 @@ class NoiseModel:
         return np.full(self.n_parameters, LOG_SD)
 
     def agreement(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        """Log density, up to a constant, of how the log standard deviations p differ, and its gradient.
-
-        A Student t of each difference d = p - mean(p): -(nu + 1) / 2 log(1 + d^2 / (nu s^2)).
-        """
+        """Log density, up to a constant, of how the log standard deviations differ, and its gradient."""
         if len(parameters) < 2:
             return 0.0, np.zeros(len(parameters))
-        away = parameters - parameters.mean()
-        spread = ALIKE_DEGREES * ALIKE**2
-        value = -0.5 * (ALIKE_DEGREES + 1.0) * float(np.sum(np.log1p(away**2 / spread)))
-        slope = -(ALIKE_DEGREES + 1.0) * away / (spread + away**2)
-        return value, slope - slope.mean()
+        return student_around_mean(parameters, ALIKE, ALIKE_DEGREES)
 
     def variances(self, parameters: np.ndarray) -> np.ndarray:
         """(T,) variances where they are unknown, (N, T) where they were given or rows have weights."""

@@ -144,7 +144,8 @@ def _ratio(own: np.ndarray, other: np.ndarray) -> float:
 def _prior(found: FitStudy) -> Iterator[Advice]:
     data = found.model.data_
     sizes = lengthscales(found.model)
-    for i, (name, size) in enumerate(zip(data.input_names, sizes, strict=True)):
+    names = [*data.input_names, *data.extra_columns][: len(sizes)]
+    for i, (name, size) in enumerate(zip(names, sizes, strict=True)):
         values = np.unique(data.x[:, i])
         if len(values) < 4 or not np.isfinite(size):
             continue

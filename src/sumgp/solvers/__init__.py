@@ -11,12 +11,13 @@ from sumgp.solvers.dense import (
     Solver,
     fits_kronecker,
 )
+from sumgp.solvers.functionals import SlopeOfOffset
 from sumgp.solvers.joint import JointEvidence
 from sumgp.solvers.latent_evidence import LatentEvidence
 from sumgp.solvers.markov import Markov
 from sumgp.solvers.value_basis import MEAN_VARIANCE, ValueBasis
 from sumgp.solvers.vecchia import Vecchia
-from sumgp.solvers.weights import SlopeOfOffset, WeightPosterior, build_features, condition_on_data
+from sumgp.solvers.weights import JointGaussian, JointSum, WeightPosterior, build_features, condition_on_data
 
 __all__ = [
     "MEAN_VARIANCE",
@@ -27,6 +28,8 @@ __all__ = [
     "DenseEvidence",
     "Evidence",
     "JointEvidence",
+    "JointGaussian",
+    "JointSum",
     "Kronecker",
     "KroneckerEvidence",
     "LatentEvidence",

@@ -7,7 +7,7 @@ differential law the columns obey holds for every mean and every draw, at any po
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from sumgp.priors import KernelDerivatives, MultitaskPrior
 
 Order = tuple[int, ...]
 CARRIED = 1e-12  # of the prior variance of a derivative: so little is left open at points that pivots carry
+OFFSET_STEP = 1e-3  # between right sides, in inputs as the kernels see them: errors of 1e-12 and of round-off / 1e-3
 
 
 def added(first: Order, second: Order) -> Order:
@@ -219,3 +220,32 @@ def latent_features(prior: MultitaskPrior, theta: np.ndarray, points: np.ndarray
     return LatentFeatures(
         tuple(terms), latent, np.sqrt(prior.mean_variance), np.sqrt(prior.unknown), C, ConstantOffset(offset)
     )
+
+
+@dataclass(frozen=True)
+class SlopeOfOffset:
+    """Derivative of an offset, by differences of fourth order: right sides are any functions of the inputs."""
+
+    of: Callable[[np.ndarray], np.ndarray]
+    order: tuple[int, ...]
+    x_scale: np.ndarray  # (D,)
+
+    def __call__(self, x_law: np.ndarray) -> np.ndarray:
+        function: Callable[[np.ndarray], np.ndarray] = self.of
+        for i, count in enumerate(self.order):
+            for _ in range(count):
+                function = self._slope(function, i)
+        return function(x_law)
+
+    def _slope(self, function: Callable[[np.ndarray], np.ndarray], i: int) -> Callable[[np.ndarray], np.ndarray]:
+        def slope(x_law: np.ndarray) -> np.ndarray:
+            step = np.zeros(x_law.shape[1])
+            step[i] = OFFSET_STEP * self.x_scale[i]
+            near = function(x_law + step) - function(x_law - step)
+            return (8.0 * near - (function(x_law + 2.0 * step) - function(x_law - 2.0 * step))) / (12.0 * OFFSET_STEP)
+
+        return slope
+
+    def onto_law(self, mean: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+        """Slopes are left as they are."""
+        return mean

@@ -15,11 +15,9 @@ import numpy as np
 from scipy.linalg import block_diag
 from sklearn.gaussian_process.kernels import Kernel
 
-from sumgp.numerics import cholesky, pivoted_cholesky, solve_cholesky, solve_lower, symmetric_root
+from sumgp.numerics import add_square, cholesky, mirrored, pivoted_cholesky, solve_cholesky, solve_lower, symmetric_root
 from sumgp.priors import KernelDerivatives, MultitaskPrior, derivative_gram, nullspace_basis
-from sumgp.solvers.functionals import LatentFeatures, Opened, latent_features
-
-OFFSET_STEP = 1e-3  # between right sides, in inputs as the kernels see them: errors of 1e-12 and of round-off / 1e-3
+from sumgp.solvers.functionals import LatentFeatures, Opened, SlopeOfOffset, latent_features
 
 
 @dataclass(frozen=True)
@@ -83,35 +81,6 @@ class MeanOffset:
         """Take back what round-off has moved a mean (n, T) off the law: weights are huge where noise is tiny."""
         missed = self.totals(x_law)[:, self.exact] - mean @ self.F.T
         return mean + missed @ np.linalg.pinv(self.F).T
-
-
-@dataclass(frozen=True)
-class SlopeOfOffset:
-    """Derivative of an offset, by differences of fourth order: right sides are any functions of the inputs."""
-
-    of: Callable[[np.ndarray], np.ndarray]
-    order: tuple[int, ...]
-    x_scale: np.ndarray  # (D,)
-
-    def __call__(self, x_law: np.ndarray) -> np.ndarray:
-        function: Callable[[np.ndarray], np.ndarray] = self.of
-        for i, count in enumerate(self.order):
-            for _ in range(count):
-                function = self._slope(function, i)
-        return function(x_law)
-
-    def _slope(self, function: Callable[[np.ndarray], np.ndarray], i: int) -> Callable[[np.ndarray], np.ndarray]:
-        def slope(x_law: np.ndarray) -> np.ndarray:
-            step = np.zeros(x_law.shape[1])
-            step[i] = OFFSET_STEP * self.x_scale[i]
-            near = function(x_law + step) - function(x_law - step)
-            return (8.0 * near - (function(x_law + 2.0 * step) - function(x_law - 2.0 * step))) / (12.0 * OFFSET_STEP)
-
-        return slope
-
-    def onto_law(self, mean: np.ndarray, x_law: np.ndarray) -> np.ndarray:
-        """Slopes are left as they are."""
-        return mean
 
 
 @dataclass(frozen=True)
@@ -225,9 +194,7 @@ def _lean(root: np.ndarray) -> np.ndarray:
 
 def _place(root: np.ndarray, soft: np.ndarray, T: int, U: int, Q: int) -> np.ndarray:
     """(T + U + Q, q) factor with the outputs' root on top and the soft errors' own variances at the bottom."""
-    if not Q or not len(soft):
-        return np.vstack([root, np.zeros((U + Q, root.shape[1]))])
-    return block_diag(root, np.zeros((U, 0)), np.diag(soft))
+    return block_diag(root, np.zeros((U, 0)), np.diag(soft) if len(soft) else np.zeros((Q, 0)))
 
 
 class AtPoints(NamedTuple):
@@ -236,14 +203,6 @@ class AtPoints(NamedTuple):
     mean: np.ndarray
     root: np.ndarray
     left: np.ndarray
-    phis: list[np.ndarray]
-
-
-class Carried(NamedTuple):
-    """Mean (n, C), root (n, C, weights) and features of each term."""
-
-    mean: np.ndarray
-    root: np.ndarray
     phis: list[np.ndarray]
 
 
@@ -256,18 +215,20 @@ class WeightPosterior:
     root: np.ndarray  # (weights, weights)
 
     def at(self, x: np.ndarray, x_law: np.ndarray) -> AtPoints:
-        """Mean (n, C), root (n, C, weights), left-over covariance (n, C, C) and term features at x."""
-        mean, root, phis = self.carried(x, x_law)
-        return AtPoints(mean, root, self.features.left_over(x, phis), phis)
-
-    def carried(self, x: np.ndarray, x_law: np.ndarray) -> Carried:
-        """``at`` without the left-over: all there is at points the features were built on."""
+        """The posterior at x, the left-over included."""
         G, phis = self.features.design(x)
+        return AtPoints(*self._moments(G, x_law), self.features.left_over(x, phis), phis)
+
+    def carried(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and root: all there is at points the features were built on."""
+        return self._moments(self.features.design(x)[0], x_law)
+
+    def _moments(self, G: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean = G @ self.mean
         if self.features.offset is not None:
             mean = self.features.offset.onto_law(mean + self.features.offset(x_law), x_law)
         # One product of two matrices: a stack of small ones takes several times as long.
-        return Carried(mean, (G.reshape(G.shape[0] * G.shape[1], G.shape[2]) @ self.root).reshape(G.shape), phis)
+        return mean, (G.reshape(G.shape[0] * G.shape[1], G.shape[2]) @ self.root).reshape(G.shape)
 
     def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> WeightPosterior:
         """The derivatives of all columns."""
@@ -318,3 +279,71 @@ def _whitened(prior: MultitaskPrior, theta: np.ndarray, G: np.ndarray, target: n
         rows.append(inverse @ g[m])
         values.append(inverse @ t[m])
     return np.concatenate(rows), np.concatenate(values)
+
+
+@dataclass(frozen=True)
+class JointGaussian:
+    """Points with ``mean`` (n, C) and covariance plus plus^T - minus minus^T + the parts in ``left``, few columns each."""
+
+    mean: np.ndarray
+    plus: np.ndarray  # (n, C, a)
+    minus: np.ndarray  # (n, C, b)
+    left: tuple[Opened, ...]
+
+    def moved(self, mean: np.ndarray, A: np.ndarray) -> JointGaussian:
+        """The same points at other means, their deviations multiplied by A (n, C, C)."""
+        left = tuple(Opened(part.K, A @ part.B) for part in self.left)
+        return JointGaussian(mean, A @ self.plus, A @ self.minus, left)
+
+    def outputs(self, count: int) -> JointGaussian:
+        """The first ``count`` columns alone."""
+        left = tuple(Opened(part.K, part.B[:, :count]) for part in self.left)
+        return replace(self, mean=self.mean[:, :count], plus=self.plus[:, :count], minus=self.minus[:, :count], left=left)
+
+    def covariance(self) -> np.ndarray:
+        """(nC, nC), ordered point by point."""
+        total = JointSum(*self.mean.shape)
+        total.add(self, 1.0)
+        return total.matrix()
+
+
+class JointSum:
+    """A weighted sum of joint covariances (nC, nC): the lower triangle alone until all are added."""
+
+    def __init__(self, n_points: int, n_columns: int) -> None:
+        size = n_points * n_columns
+        self._lower = np.zeros((size, size), order="F")
+        self._pairs: dict[tuple[int, int], np.ndarray] = {}
+        self._n, self._C = n_points, n_columns
+
+    def add(self, part: JointGaussian, weight: float) -> None:
+        """Add ``weight`` times the covariance of a part."""
+        size = self._n * self._C
+        add_square(self._lower, part.plus.reshape(size, -1), weight)
+        add_square(self._lower, part.minus.reshape(size, -1), -weight)
+        for K, B in part.left:
+            for c in range(self._C):
+                for d in range(c + 1):
+                    self._add_pair(c, d, K, weight * B[:, c], B[:, d])
+
+    def _add_pair(self, c: int, d: int, K: np.ndarray, B_c: np.ndarray, B_d: np.ndarray) -> None:
+        """Add K_ij B_ic B_jd^T to what columns c and d have in common."""
+        if not (B_c.any() and B_d.any()):
+            return
+        product = B_c @ B_d.T
+        product *= K
+        known = self._pairs.get((c, d))
+        self._pairs[c, d] = product if known is None else np.add(known, product, out=known)
+
+    def add_squares(self, root: np.ndarray) -> None:
+        """Add root root^T with ``root`` (nC, a)."""
+        add_square(self._lower, root, 1.0)
+
+    def matrix(self) -> np.ndarray:
+        """The sum, symmetric."""
+        full, C = mirrored(self._lower), self._C
+        for (c, d), block in self._pairs.items():
+            full[c::C, d::C] += block
+            if c != d:
+                full[d::C, c::C] += block.T
+        return full

@@ -3,7 +3,6 @@
 from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
 from sumgp.strategies.collocated import Collocated
 from sumgp.strategies.conditioned import Conditioned
-from sumgp.strategies.joint_gaussian import JointSum
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed
 from sumgp.strategies.linearized import LawEngine, Linearized, law_spacing
 from sumgp.strategies.own_outputs import Cells, OwnComponent
@@ -26,7 +25,7 @@ from sumgp.strategies.weight_component import (
     Component,
     LocalPosterior,
     Unprojected,
-    joined,
+    join_points,
     plain_component,
     projected_draws,
 )
@@ -42,7 +41,6 @@ __all__ = [
     "Conditioned",
     "FitProblem",
     "Fitted",
-    "JointSum",
     "LawEngine",
     "Linearized",
     "LocalPosterior",
@@ -60,7 +58,7 @@ __all__ = [
     "closed_imbalance",
     "component_left_out",
     "fit_candidates",
-    "joined",
+    "join_points",
     "kernel_name",
     "law_spacing",
     "mix",

@@ -110,7 +110,8 @@ class Candidates:
     objectives: tuple[Objective, ...]
     maxima: tuple[MapEstimate, ...]
     reorderings: tuple[Reordered, ...] = ()
-    _hessians: dict[int, np.ndarray] = field(default_factory=dict, repr=False)  # by objective
+    # By objective, which is kept so that its id stays its own, and maximum.
+    _hessians: dict[tuple[int, bytes], tuple[Objective, np.ndarray]] = field(default_factory=dict, repr=False)
 
     @property
     def best(self) -> int:
@@ -137,10 +138,11 @@ class Candidates:
 
     def curvature(self, candidate: int) -> np.ndarray:
         """Hessian of the candidate's objective at its maximum."""
-        objective = self.objectives[candidate]
-        if id(objective) not in self._hessians:
-            self._hessians[id(objective)] = curvature(objective, self.searched[candidate].theta)
-        return self._hessians[id(objective)]
+        objective, theta = self.objectives[candidate], self.searched[candidate].theta
+        key = (id(objective), theta.tobytes())
+        if key not in self._hessians:
+            self._hessians[key] = objective, curvature(objective, theta)
+        return self._hessians[key][1]
 
     @property
     def searched(self) -> tuple[MapEstimate, ...]:

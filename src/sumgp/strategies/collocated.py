@@ -16,10 +16,12 @@ from sumgp.laws import Law
 from sumgp.numerics import solve_lower
 from sumgp.strategies.collocation_component import CollocationComponent
 from sumgp.strategies.collocation_path import MOST_POINTS, UNKNOWN_VARIANCE, Candidate, Path
+from sumgp.strategies.collocation_points import places_between
 from sumgp.strategies.collocation_setting import Setting, kernel_families
 from sumgp.strategies.gradient_matching import match_gradients
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 
+MISSED = 0.03  # residual between the points, as a share of the law's terms, from which on a fit says so
 SMALLEST_WEIGHT = 5e-3  # of a candidate that is kept
 # By how much the log density of left-out data may fall below that without the law: at all, and for each measurement. With
 # few rows a fit without a law can seem to predict better than any truth does.
@@ -37,8 +39,9 @@ class Collocated(Strategy):
     Outputs are independent Gaussian processes of their own lengthscales, the unknown constants columns of their own with a
     wide prior. A law that leaves only numbers open (constants, states at the start) is solved with shorter and shorter
     lengthscales until the answer stays the same. Where it leaves functions open, shorter and shorter lengthscales of two
-    kernels are weighed by the density of each measurement given all others and the law. ``points`` multiplies the number of
-    grid points.
+    kernels are weighed by the density of each measurement given all others and the law; so they are with several inputs,
+    where a law leaves open what holds at a start or on an edge. ``points`` multiplies the number of grid points along each
+    input; with several inputs there are at most 600, and the status says where these are too few.
     """
 
     takes_long_series: ClassVar[bool] = False
@@ -72,12 +75,6 @@ class Collocated(Strategy):
 
 def check_supported(problem: FitProblem, law: Law) -> None:
     """ConstraintError for what collocation cannot do, with what to use instead."""
-    if problem.data.n_inputs != 1:
-        raise ConstraintError(
-            "constraint: laws with derivatives that hold no potential are imposed for one input, got "
-            f"{problem.data.n_inputs}; give the inputs other than time their own fits, or write the law as a linear "
-            "homogeneous one with constant coefficients, which is imposed for any number of inputs"
-        )
     if law.extra_columns:
         raise ConstraintError(
             f"constants: a law with derivatives is imposed between rows too, where {law.extra_columns[0]!r} is not known; "
@@ -86,7 +83,7 @@ def check_supported(problem: FitProblem, law: Law) -> None:
     if len(problem.data.x) > MOST_POINTS:
         got = f"{len(problem.data.x)}"
         raise DataError(worded("X", f"at most {MOST_POINTS} rows for a law with derivatives", got, "thin them out"))
-    if np.ptp(problem.data.x) == 0:
+    if np.all(np.ptp(problem.data.x, axis=0) == 0):
         raise DataError(worded("X", "at least two different inputs for a law with derivatives", "one", "give more rows"))
 
 
@@ -115,8 +112,8 @@ def _component(setting: Setting, candidate: Candidate) -> CollocationComponent:
     root = solve_lower(factor, np.eye(len(factor)), transposed=True)
     known = setting.problem.noise.known
     noise = candidate.noise if known is None else known.mean(axis=0)
-    lengths = [basis.kernel.length_scale for basis in candidate.bases]
-    theta = np.log(np.concatenate([lengths, [basis.variance for basis in candidate.bases], noise]))
+    lengths = [np.atleast_1d(basis.kernel.length_scale) for basis in candidate.bases]
+    theta = np.log(np.concatenate([*lengths, [basis.variance for basis in candidate.bases], noise]))
     law, w = candidate.problem.law, candidate.solution.w
     component = CollocationComponent(candidate.bases, setting.columns, setting.orders, law, w, root, noise, theta)
     if known is not None or not candidate.determined:
@@ -126,6 +123,7 @@ def _component(setting: Setting, candidate: Candidate) -> CollocationComponent:
 
 def _report(path: Path, candidates: list[Candidate], weights: np.ndarray, problem: FitProblem) -> dict[str, Any]:
     best = candidates[int(np.argmax(weights))]
+    missed = _between_points(path.setting, best)
     unconverged = float(sum(w for c, w in zip(candidates, weights, strict=True) if c.solution.status != Status.CONVERGED))
     status = str(Status.CONVERGED)
     if unconverged > 0.2:
@@ -140,6 +138,11 @@ def _report(path: Path, candidates: list[Candidate], weights: np.ndarray, proble
             "the outputs as measured are predicted better without the law: it is wrong, or its best solution was not "
             "found; check the law, or give constants that are known"
         )
+    if max(missed.values()) > MISSED and (path.coarser > 1.0 or status == Status.CONVERGED):
+        status = (
+            f"between its {len(best.z)} points the law is missed by {max(missed.values()):.0%} of its terms: the outputs "
+            "vary too fast for so few; fit a smaller range of inputs, or give a smoother kernel"
+        )
     return {
         "status": status,
         "kernel": " + ".join(dict.fromkeys(c.family.name for c in candidates)),
@@ -148,15 +151,14 @@ def _report(path: Path, candidates: list[Candidate], weights: np.ndarray, proble
         "candidate_weights": {f"{c.family.name} {c.share:.3g}": float(w) for c, w in zip(candidates, weights, strict=True)},
         "left_out_log_density": {"law": best.left_out.log_density, "no law": path.start.left_out},
         "law_points": len(best.z),
-        "law_between_points": _between_points(path.setting, best),
+        "law_between_points": missed,
         "unconverged_weight": unconverged,
     }
 
 
 def _between_points(setting: Setting, candidate: Candidate) -> dict[str, float]:
-    """Of each law: rms residual of the curves midway between its points, relative to the rms size of its terms."""
-    between = 0.5 * (candidate.z[:-1] + candidate.z[1:])
-    law = candidate.problem.law
+    """Of each law: rms residual of the curves between its points, relative to the rms size of its terms."""
+    law, between = candidate.problem.law, places_between(candidate.z)
     middle = setting.collocation(law, candidate.bases, between, candidate.problem.unknown)
     f = law.shift + law.scale * middle.values(candidate.solution.w)[:, : law.law.n_columns]
     residual, terms = law.law.residual(f, middle.x_law), law.law.magnitude(f, middle.x_law)

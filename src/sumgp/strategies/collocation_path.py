@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.interpolate import CubicSpline
+from scipy.interpolate import CubicSpline, RBFInterpolator
 
 from sumgp.errors import NumericalError
 from sumgp.hyperparameters import OutputFit, fit_output
-from sumgp.lawsolve import LEVELS, CollocationProblem, CollocationSolution, solve_collocation
+from sumgp.lawsolve import FINE_LEVELS, LEVELS, CollocationProblem, CollocationSolution, law_volume, solve_collocation
 from sumgp.numerics import solve_lower
 from sumgp.solvers import ValueBasis
+from sumgp.strategies.collocation_points import LawPoints, law_points
 from sumgp.strategies.collocation_setting import Family, LeftOutScore, Setting, left_out_score
 from sumgp.strategies.gradient_matching import Start, common_lengthscales
 
 # Lengthscales that are tried, as shares of the most probable ones given the data alone: a law asks for more detail than
 # sparse data show, and priors that are too smooth exclude the functions that obey it.
 SHARES = tuple(2.0 ** (-j / 2) for j in range(9))
-FIRST = 4  # the share to begin with, 1/4
+FIRST = 4  # the share to begin with, 1/4; with several inputs 1: short ones take too many points
 LOG_SD = 2.0  # of the normal prior on the logarithm of a share
 LEFT_BEHIND = 6.0  # a score so far below the best ends the way to longer lengthscales
 HOPELESS = 30.0  # and the way of a kernel
 NOISE_UPDATES = 2
+VOLUME_ROUNDS = 5  # of constants, prior variances and the room that the law leaves, which depend on each other
 UNKNOWN_VARIANCE = 100.0  # of a constant, in units of its spread by gradient matching
 # Prior variance of an output, in units of the most probable one given the data, or given gradient matching where it was
 # never measured: a variance that fits sparse data alone makes sharp turns of the law too costly.
@@ -33,6 +35,7 @@ MORE_VARIANCE = 4.0
 RELEASE = 15.0
 SAME_MEAN, SAME_SD = 0.25, 0.1  # in sds, and as a share: two lengthscales give the same curves and constants
 MOST_POINTS = 1500
+DENSER = 1.4  # points a lengthscale with several inputs, over those with one: residuals between them are 1e-4 again
 
 
 class Candidate(NamedTuple):
@@ -86,6 +89,11 @@ class Path:
     density: float  # of the grid
     found: list[Candidate] = field(default_factory=list)
     settled: list[Candidate] = field(default_factory=list)
+    coarser: float = 1.0  # than the lengthscales ask for is the grid, where a limit on its points is reached
+
+    @property
+    def _several(self) -> bool:
+        return self.setting.x.shape[1] > 1
 
     @property
     def best(self) -> float:
@@ -94,12 +102,13 @@ class Path:
     def walk(self, family: Family) -> None:
         """From a quarter of the most probable lengthscale downwards while that helps, then upwards."""
         fits = self.setting.fitted(family)
-        first = self._tried(family, fits, FIRST, None)
+        begin = 0 if self._several else FIRST
+        first = self._tried(family, fits, begin, None)
         if first is not None and first.determined:
             self._refine(family, fits, first)
             return
         reached = first
-        for j in range(FIRST + 1, len(SHARES)):
+        for j in range(begin + 1, len(SHARES)):
             if reached is not None and reached.score < self.best - HOPELESS:
                 break
             lower = self._tried(family, fits, j, None)
@@ -107,7 +116,7 @@ class Path:
                 break
             reached = lower
         last = first
-        for j in range(FIRST - 1, -1, -1):
+        for j in range(begin - 1, -1, -1):
             if last is None or last.score < self.best - LEFT_BEHIND:
                 break
             last = self._tried(family, fits, j, last)
@@ -125,9 +134,10 @@ class Path:
 
     def _tried(self, family: Family, fits: tuple[OutputFit | None, ...], j: int, last: Candidate | None) -> Candidate | None:
         """The candidate of a share, warm-started from the last; None where it needs too many points or has no solution."""
-        z = self._points(family, SHARES[j] * common_lengthscales(fits))
-        if len(z) > MOST_POINTS:
+        z, coarser = self._points(family, SHARES[j] * common_lengthscales(fits))
+        if len(z) > MOST_POINTS or (coarser > 1.0 and self.found):
             return None
+        self.coarser = max(self.coarser, coarser)
         self.setting.problem.progress(f"law: {family.name}, {SHARES[j]:.2g} of the lengthscale")
         try:
             candidate = self._solved(family, fits, SHARES[j], z, last)
@@ -136,8 +146,9 @@ class Path:
         self.found.append(candidate)
         return candidate
 
-    def _points(self, family: Family, lengthscales: np.ndarray) -> np.ndarray:
-        return self.setting.points(float(lengthscales.min()) / (family.per_lengthscale * self.density))
+    def _points(self, family: Family, lengthscales: np.ndarray) -> LawPoints:
+        per_lengthscale = family.per_lengthscale * self.density * (DENSER if self._several else 1.0)
+        return law_points(self.setting.x, lengthscales.min(axis=0) / per_lengthscale)
 
     def _solved(
         self, family: Family, fits: tuple[OutputFit | None, ...], share: float, z: np.ndarray, last: Candidate | None
@@ -148,15 +159,19 @@ class Path:
         law = setting.scaled_law(start.constants, start.spread, start.row_scale)
         problem = setting.collocation(law, bases, z, np.full(len(start.constants), UNKNOWN_VARIANCE))
         noise = np.array([1.0 if fit is None else fit.noise for fit in fits])
-        solution = solve_collocation(problem, self._start_weights(problem, z, last), setting.noise_variances(noise))
+        levels = FINE_LEVELS if self._several else LEVELS
+        solution = solve_collocation(problem, self._start_weights(problem, z, last), setting.noise_variances(noise), levels)
         determined = setting.determined(problem, solution.w)
         if determined:
             bases, problem, w = _released(bases, problem, solution.w)
-            solution = solve_collocation(problem, w, setting.noise_variances(noise), LEVELS[-1:])
+            solution = solve_collocation(problem, w, setting.noise_variances(noise), levels[-1:])
+        elif self._several:
+            bases, problem, w = _with_volume(bases, problem, solution.w, setting.noise_variances(noise), levels[-1])
+            solution = solve_collocation(problem, w, setting.noise_variances(noise), levels[-1:])
         score = left_out_score(setting, problem, solution, setting.noise_variances(noise))
         for _ in range(NOISE_UPDATES if setting.problem.noise.known is None else 0):
             noise = score.noise
-            solution = solve_collocation(problem, solution.w, setting.noise_variances(noise), LEVELS[-1:])
+            solution = solve_collocation(problem, solution.w, setting.noise_variances(noise), levels[-1:])
             score = left_out_score(setting, problem, solution, setting.noise_variances(noise))
         values = problem.values(solution.w)[:, : len(fits)]
         total = score.log_density - 0.5 * (np.log(share) / LOG_SD) ** 2
@@ -169,7 +184,7 @@ class Path:
             [
                 MORE_VARIANCE * found[t]
                 if fit is None
-                else MORE_VARIANCE * fit_output(self.setting.one_output(t), family.at, float(lengthscales[t])).variance
+                else MORE_VARIANCE * fit_output(self.setting.one_output(t), family.at, lengthscales[t]).variance
                 for t, fit in enumerate(fits)
             ]
         )
@@ -177,7 +192,7 @@ class Path:
     def _start_weights(self, problem: CollocationProblem, z: np.ndarray, last: Candidate | None) -> np.ndarray:
         """Weights that give about the values of the start, or of the last candidate."""
         points, values = (self.start.z, self.start.values) if last is None else (last.z, last.values)
-        wanted = CubicSpline(points[:, 0], values)(z[:, 0])
+        wanted = _interpolated(points, values, z)
         w = np.zeros(problem.n_weights)
         for t, (output, part) in enumerate(zip(problem.outputs, problem.slices, strict=False)):
             B = output.at_law[0]
@@ -192,9 +207,29 @@ def _released(
     bases: list[ValueBasis], problem: CollocationProblem, w: np.ndarray
 ) -> tuple[list[ValueBasis], CollocationProblem, np.ndarray]:
     """The same functions under priors of larger variance."""
-    scaled = w.copy()
-    scaled[: problem.slices[-1].start] /= RELEASE
-    return [basis.released(RELEASE) for basis in bases], problem.released(RELEASE), scaled
+    factors = np.full(len(bases), RELEASE)
+    return [basis.released(RELEASE) for basis in bases], problem.released(factors), problem.shrunk(w, factors)
+
+
+def _with_volume(
+    bases: list[ValueBasis], problem: CollocationProblem, w: np.ndarray, noise: list[np.ndarray], level: float
+) -> tuple[list[ValueBasis], CollocationProblem, np.ndarray]:
+    """The same with prior variances and constants that count the room which the law leaves to functions."""
+    for _ in range(VOLUME_ROUNDS):
+        volume = law_volume(problem, w, noise, level)
+        factors = np.sqrt(volume.factors)
+        bases = [basis.widened(float(factor)) for basis, factor in zip(bases, factors, strict=True)]
+        w = problem.shrunk(w, factors)
+        problem = replace(problem.released(factors), tilt=volume.slope)
+        w = solve_collocation(problem, w, noise, (level,)).w
+    return bases, problem, w
+
+
+def _interpolated(points: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """(n, T) values at other places, from those (m, T) at points (m, D)."""
+    if points.shape[1] == 1:
+        return np.asarray(CubicSpline(points[:, 0], values)(at[:, 0]))
+    return np.asarray(RBFInterpolator(points, values, kernel="cubic")(at))
 
 
 __all__ = ["MOST_POINTS", "UNKNOWN_VARIANCE", "Candidate", "Path"]

@@ -19,7 +19,6 @@ from sumgp.solvers import MEAN_VARIANCE, ValueBasis
 from sumgp.strategies.problem import FitProblem
 
 SMALLEST_GAP = 1e-6  # of the noise: as in left_out
-SAME_POINT = 1e-9  # of the range
 # Noise variance to begin with, in units of the output's. Few rows can be met exactly, and a search that begins there holds
 # on to the noise in them; too large a start is put right by the first update.
 SMALLEST_NOISE = 0.05**2
@@ -34,13 +33,13 @@ class Family:
     kernel: Kernel
     per_lengthscale: float
 
-    def at(self, lengthscale: float) -> Kernel:
-        """The kernel with this lengthscale."""
-        if isinstance(self.kernel, Matern):
-            return Matern(lengthscale, nu=self.kernel.nu)
+    def at(self, lengthscale: np.ndarray) -> Kernel:
+        """The kernel with these lengthscales (D,); RationalQuadratic has their geometric mean."""
+        typical = float(np.exp(np.mean(np.log(lengthscale))))
         if isinstance(self.kernel, RationalQuadratic):
-            return RationalQuadratic(lengthscale, alpha=self.kernel.alpha)
-        return RBF(lengthscale)
+            return RationalQuadratic(typical, alpha=self.kernel.alpha)
+        size = typical if len(lengthscale) == 1 else lengthscale
+        return Matern(size, nu=self.kernel.nu) if isinstance(self.kernel, Matern) else RBF(size)
 
     @property
     def name(self) -> str:
@@ -78,7 +77,7 @@ class Setting:
 
     @cached_property
     def x(self) -> np.ndarray:
-        """(N, 1) inputs."""
+        """(N, D) inputs."""
         return self.problem.x
 
     @cached_property
@@ -119,14 +118,6 @@ class Setting:
         """Inputs in the user's units."""
         return self.problem.scaling.x_shift + self.problem.scaling.x_scale * z
 
-    def points(self, spacing: float) -> np.ndarray:
-        """(n, 1) training inputs and an even grid between them, none twice."""
-        low, high = float(self.x.min()), float(self.x.max())
-        grid = np.linspace(low, high, int(np.ceil((high - low) / spacing)) + 1)
-        together = np.concatenate([self.x[:, 0], grid])
-        _, first = np.unique(np.round((together - low) / max(high - low, 1e-300) / SAME_POINT), return_index=True)
-        return np.sort(together[first])[:, None]
-
     def one_output(self, t: int) -> OneOutput:
         """The measurements of one output."""
         seen, noise = self.seen[:, t], self.problem.noise
@@ -134,8 +125,8 @@ class Setting:
         factors = np.ones(len(self.x)) if noise.row_factor is None else noise.row_factor
         if noise.known is not None:
             factors = factors * noise.known[:, t]
-        half = float(self.problem.half_range[0])
-        return OneOutput(self.x[seen], self.y[seen, t], factors[seen], known, half, MEAN_VARIANCE)
+        half_range = self.problem.half_range
+        return OneOutput(self.x[seen], self.y[seen, t], factors[seen], known, half_range, MEAN_VARIANCE)
 
     def fitted(self, family: Family) -> tuple[OutputFit | None, ...]:
         """Hyperparameters of each output on its own; None where it was never measured."""
@@ -155,8 +146,8 @@ class Setting:
         return result
 
     def bases(self, family: Family, lengthscales: np.ndarray, variances: np.ndarray, z: np.ndarray) -> list[ValueBasis]:
-        """One basis an output."""
-        return [ValueBasis.over(family.at(float(a)), float(v), z) for a, v in zip(lengthscales, variances, strict=True)]
+        """One basis an output, of lengthscales (T, D) and variances (T,)."""
+        return [ValueBasis.over(family.at(a), float(v), z) for a, v in zip(lengthscales, variances, strict=True)]
 
     def collocation(
         self, law: UnitFreeLaw, bases: Sequence[ValueBasis], z: np.ndarray, unknown: np.ndarray
@@ -173,8 +164,11 @@ class Setting:
         """Whether the law leaves only numbers open (constants and states at the start), no function.
 
         Linearised at a point and with coefficients frozen there, waves exp(i q x) obey the hard rows only if the matrix of
-        the rows by outputs, sum over derivatives of J (i q)^order, has a null space.
+        the rows by outputs, sum over derivatives of J (i q)^order, has a null space. Laws in several inputs leave functions
+        of fewer inputs open (values at the start, on an edge).
         """
+        if self.x.shape[1] > 1:
+            return False
         hard = np.setdiff1d(np.arange(problem.law.n_rows), problem.law.soft_rows)
         J = problem.law.jacobian(problem.values(w), problem.x_law)[:, hard]
         symbol = np.zeros((len(J), len(hard), len(self.orders)), dtype=complex)

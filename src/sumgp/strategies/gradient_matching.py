@@ -11,10 +11,11 @@ from scipy.optimize import least_squares
 from sumgp.hyperparameters import OutputFit
 from sumgp.lawsolve import CollocationProblem, OutputWeights, data_weights, solve_collocation
 from sumgp.numerics import solve_lower
+from sumgp.strategies.collocation_points import law_points
 from sumgp.strategies.collocation_setting import Family, Setting, left_out_score
 
 STARTS = (1.0, 0.1, 10.0)  # of all constants, in the user's units
-PER_LENGTHSCALE = 4.0
+PER_LENGTHSCALE, PER_LENGTHSCALE_EACH = 4.0, 2.0  # points, with one input and along each of several
 WIDE = 1e4  # prior variance of constants and of outputs that were never measured
 ROUNDS = 3  # of constants and of the law's size, which depend on each other
 HELD = 1e-4  # noise variance of outputs held at what the data tell, as a share of the measurements'
@@ -24,7 +25,7 @@ BEYOND = 1e6  # residual where the law has no value
 
 
 class Start(NamedTuple):
-    """Values (n, T) of the outputs at points z (n, 1), constants (U,) with their spread, and the rows' sizes (R,).
+    """Values (n, T) of the outputs at points z (n, D), constants (U,) with their spread, and the rows' sizes (R,).
 
     A row's size is its standard deviation given the data alone, rms over the points, without that of the constants.
     ``left_out`` is the log density of left-out measurements without the law.
@@ -90,14 +91,15 @@ def match_gradients(setting: Setting, family: Family, fits: tuple[OutputFit | No
 
 
 def common_lengthscales(fits: tuple[OutputFit | None, ...]) -> np.ndarray:
-    """(T,) lengthscales; an output that was never measured has the geometric mean of the others."""
-    typical = float(np.exp(np.mean([np.log(fit.lengthscale) for fit in fits if fit is not None])))
+    """(T, D) lengthscales; an output that was never measured has the geometric mean of the others."""
+    typical = np.exp(np.mean([np.log(fit.lengthscale) for fit in fits if fit is not None], axis=0))
     return np.array([typical if fit is None else fit.lengthscale for fit in fits])
 
 
 def _given_data(setting: Setting, family: Family, fits: tuple[OutputFit | None, ...]) -> tuple[_Matching, float]:
     lengthscales, U = common_lengthscales(fits), len(setting.law.unknowns)
-    z = setting.points(float(lengthscales.min()) / PER_LENGTHSCALE)
+    fine = PER_LENGTHSCALE if setting.x.shape[1] == 1 else PER_LENGTHSCALE_EACH
+    z = law_points(setting.x, lengthscales.min(axis=0) / fine).z
     bases = setting.bases(family, lengthscales, np.array([WIDE if fit is None else fit.variance for fit in fits]), z)
     law = setting.scaled_law(np.zeros(U), np.ones(U), np.ones(setting.law.n_rows))
     problem = setting.collocation(law, bases, z, np.full(U, WIDE))

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class LawEngine:
     def state(self, prior: MultitaskPrior, theta: np.ndarray) -> LawState:
         """Condition on the data."""
         posterior = given_data(self.problem, prior, theta, self.setup.x)
-        mean, root, _ = posterior.carried(self.setup.x, self.setup.x_law)
+        mean, root = posterior.carried(self.setup.x, self.setup.x_law)
         return LawState(posterior, mean, root)
 
     @classmethod
@@ -246,11 +246,10 @@ class Linearized(Strategy):
     ``draws``: of hyperparameters; up to twice as many are weighed by the law.
     """
 
+    series: ClassVar[SeriesPlan] = SeriesPlan(at_times=True)
+
     taper: str | float | None = "auto"
     draws: int = 24
-
-    def series_plan(self, problem: FitProblem) -> SeriesPlan:
-        return SeriesPlan(at_times=True)
 
     def fit_rows(self, problem: FitProblem) -> Fitted:
         if problem.law is None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sumgp.errors import Status, SumGPWarning
-from sumgp.hyperparameters import Objective, Scan, maximise, starting_points
+from sumgp.hyperparameters import Objective, Scan, latent_starts, maximise, starting_points
 from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, linear_rows, project, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw, reordered
 from sumgp.solvers import ClosedEvidence, ClosedRows, Evidence, SlopeOfOffset
@@ -29,11 +29,13 @@ from sumgp.solvers.markov import (
     with_times,
 )
 from sumgp.strategies.averaging import WIDENING
+from sumgp.strategies.eliminated import disagreement
 from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent, SeriesPlan, closed_law_rows, kernel_name
 from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moving_metric
 
 TUNED_ON = 8000  # values in the rows used to fit hyperparameters; more would only repeat what they say
 FEWEST_TUNED = 1000  # of those rows
+LOOKED_AT = 300  # consecutive rows at which every lengthscale of latent functions is tried: it takes some 60 evaluations
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,8 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     if plan.on_tasks and not np.any(problem.law.noise > 0):  # type: ignore[union-attr]
         # The task covariance holds the law already; the projection removes what round-off adds where data contradict it.
         setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)  # type: ignore[arg-type]
+    if problem.split is not None:
+        status = disagreement(problem, prior, theta) or status
     law_used = setup.law if setup is not None else None
     component = MarkovComponent(free, last, theta, noise, prior.n_outputs, law_used, offset, plan.in_evidence)
     report |= {"status": status, "law_steps": steps, "solver": "Markov", "uncertainty": "plug-in (Markov solver)"}
@@ -239,14 +243,14 @@ def _hyperparameters(
         columns = [*outputs, *range(problem.n_outputs, law_rows.rows.shape[2])]
         law_rows = LawRows(law_rows.rows[rows][:, :, columns], law_rows.totals[rows])
     turned = reordered(local, outputs)
-    y = y[rows][:, outputs]
-    evidence: Evidence = Markov().evidence(turned.prior, x[rows], y, law_rows)
+    x, y = x[rows], y[rows][:, outputs]
+    evidence: Evidence = Markov().evidence(turned.prior, x, y, law_rows)
     if closed is not None:
         evidence = ClosedEvidence(evidence, turned.prior, closed.of(rows, outputs))
     objective = Objective(turned.prior, evidence)
-    # Starts from the data first: a shorter lengthscale than the prior's is one that the rows were seen to have.
-    starts = [*Scan(x[rows], y).starts(turned.prior, 1), *starting_points(objective, 1, problem.random_state)][:2]
-    best = maximise(objective, random_state=problem.random_state, max_steps=100, starts=starts)
+    best = maximise(
+        objective, random_state=problem.random_state, max_steps=100, starts=_starts(objective, x, y, problem.random_state)
+    )
     theta = turned.back(best.theta)
     return theta, {
         "kernel": kernel_name(prior),
@@ -257,3 +261,14 @@ def _hyperparameters(
         "restarts": len(best.attempts),
         "tuned_on": len(rows),
     }
+
+
+def _starts(objective: Objective, x: np.ndarray, y: np.ndarray, random_state: int) -> list[np.ndarray]:
+    """Two at most, from the data first: a shorter lengthscale than the prior's is one that the rows were seen to have."""
+    prior = objective.prior
+    if prior.latent is None:
+        return [*Scan(x, y).starts(prior, 1), *starting_points(objective, 1, random_state)][:2]
+    first = max(0, (len(x) - LOOKED_AT) // 2)
+    rows = np.argsort(x[:, 0], kind="stable")[first : first + LOOKED_AT]
+    local = replace(prior, noise=prior.noise.at(rows))
+    return latent_starts(Objective(local, Markov().evidence(local, x[rows], y[rows])), 2)

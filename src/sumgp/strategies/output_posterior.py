@@ -49,12 +49,20 @@ class GridPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelFamily:
-    """A kernel with the values of theta that are tried, (L, p), and their log prior (L,); ``of`` (T,): for which outputs."""
+    """A kernel with the values of theta that are tried, (L, p), and their log prior (L,); ``of`` (T,): for which outputs.
+
+    ``centres`` (T, p): thetas of an output are around its own; None = around zero.
+    """
 
     kernel: Kernel
     thetas: np.ndarray
     log_prior: np.ndarray
     of: tuple[bool, ...] | None = None
+    centres: np.ndarray | None = None
+
+    def thetas_of(self, output: int) -> np.ndarray:
+        """(L, p) values of theta that are tried for an output."""
+        return self.thetas if self.centres is None else self.centres[output] + self.thetas
 
 
 @dataclass(frozen=True)
@@ -137,23 +145,25 @@ def own_grid(
     """
     measured = ~np.isnan(y)
     patterns, pattern_of = np.unique(measured.T, axis=0, return_inverse=True)
-    kernels = [(family.kernel, theta) for family in families for theta in family.thetas]
-    weights = np.full((y.shape[1], len(kernels), len(RATIOS)), -np.inf)
+    count = sum(len(family.thetas) for family in families)
+    weights = np.full((y.shape[1], count, len(RATIOS)), -np.inf)
     sizes = np.ones_like(weights)
     for number, pattern in enumerate(patterns):
         own = np.flatnonzero(pattern_of.ravel() == number)
-        values, start = y[np.ix_(pattern, own)], 0
+        start = 0
         for family in families:
-            meant = [i for i, t in enumerate(own) if family.of is None or family.of[t]]
-            found = _along(family, x[pattern], values[:, meant]) if meant else {}
-            for k, grid in found.items():
-                weights[own[meant], start + k] = grid.log_weight
-                sizes[own[meant], start + k] = grid.size
+            meant = [int(t) for t in own if family.of is None or family.of[t]]
+            for together in [meant] if meant and family.centres is None else [[t] for t in meant]:
+                values, thetas = y[np.ix_(pattern, together)], family.thetas_of(together[0])
+                for k, grid in _along(family.kernel, x[pattern], values, thetas).items():
+                    weights[together, start + k] = grid.log_weight
+                    sizes[together, start + k] = grid.size
             start += len(family.thetas)
     weights = _pooled(weights, sizes, families, law)
     share_noise(weights, np.log(RATIOS) + 0.5 * np.log(sizes), groups)
     most = KEPT if len(x) <= FINE_ROWS else KEPT_OF_MANY
-    return [_kept(weights[t], sizes[t], kernels, most) for t in range(y.shape[1])]
+    kernels = [[(f.kernel, theta) for f in families for theta in f.thetas_of(t)] for t in range(y.shape[1])]
+    return [_kept(*of_output, most) for of_output in zip(weights, sizes, kernels, strict=True)]
 
 
 def _pooled(weights: np.ndarray, sizes: np.ndarray, families: Sequence[KernelFamily], law: LawNoise | None) -> np.ndarray:
@@ -170,17 +180,17 @@ def _pooled(weights: np.ndarray, sizes: np.ndarray, families: Sequence[KernelFam
     return pool(weights, kernels, ratios, prior[:, None] + ratio_prior, told)
 
 
-def _along(family: KernelFamily, x: np.ndarray, y: np.ndarray) -> dict[int, _Grid]:
-    """Evidence along a family's grid; of many rows every second place first, then the neighbours of maxima."""
-    on_points = KernelOnPoints(family.kernel, x)
-    count = len(family.thetas)
+def _along(kernel: Kernel, x: np.ndarray, y: np.ndarray, thetas: np.ndarray) -> dict[int, _Grid]:
+    """Evidence along ``thetas``; of many rows every second place first, then the neighbours of maxima."""
+    on_points = KernelOnPoints(kernel, x)
+    count = len(thetas)
     wanted = list(range(0, count, 1 if len(x) <= FINE_ROWS else 2))
-    found = {k: _evidence(on_points.matrix_and_gradient(family.thetas[k])[0], y) for k in wanted}
+    found = {k: _evidence(on_points.matrix_and_gradient(thetas[k])[0], y) for k in wanted}
     if len(wanted) < count:
         best = {wanted[int(np.argmax([found[k].log_weight[t].max() for k in wanted]))] for t in range(y.shape[1])}
         for k in sorted({k + step for k in best for step in (-1, 1)}):
             if 0 <= k < count and k not in found:
-                found[k] = _evidence(on_points.matrix_and_gradient(family.thetas[k])[0], y)
+                found[k] = _evidence(on_points.matrix_and_gradient(thetas[k])[0], y)
     return found
 
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 
-from sumgp.hyperparameters import row_spacing
+from sumgp.hyperparameters import lengths_penalty, own_lengthscales, row_spacing
 from sumgp.laws import UnitFreeLaw, project
 from sumgp.numerics import LOG_2PI
 from sumgp.priors import hyper_priors, quasi_periodic, shown_period
+from sumgp.solvers import JointGaussian
 from sumgp.strategies.averaging import WIDENING
-from sumgp.strategies.joint_gaussian import JointGaussian
 from sumgp.strategies.output_posterior import KernelFamily, LawNoise, OutputPosterior, output_posterior, own_grid
 from sumgp.strategies.problem import FitProblem, PosteriorComponent, closed_imbalance
 from sumgp.strategies.weight_component import (
@@ -28,6 +28,7 @@ from sumgp.strategies.weight_component import (
 
 STEP = 0.35  # between logarithms of lengthscales; a maximum is about twice as wide
 LONGEST = 1.4  # logarithm of the longest lengthscale over half the range
+AROUND = 1.05  # logarithm of lengthscales over those of several inputs that were found with one kernel, at most
 NEIGHBOUR = 0.5  # shortest lengthscale in distances between rows
 WAVES = (0.5, 1.0, 2.0)  # of w in exp(-2 sin^2 / w^2): from peaked to nearly a sine
 SHORTEST_DECAY = 2.0  # periods over which a wave keeps its shape, at least
@@ -206,6 +207,8 @@ def families(problem: FitProblem) -> list[KernelFamily]:
         prior = hyper_priors(kernel, half_range, apart)[0]
         logs = np.log(size) + shifts
         result.append(KernelFamily(kernel, logs[:, None], np.array([prior.log_density(v) for v in logs])))
+    if problem.x.shape[1] > 1:
+        return result + _with_lengthscales(problem, apart)
     period = shown_period(problem.x, problem.y)
     if period is not None and (np.mean(period.shown_by) >= SHOWN_BY or len(problem.x) >= ROWS_FOR_ONE):
         decays = np.arange(np.log(4.0 * size), np.log(SHORTEST_DECAY * period.length), -2.0 * STEP)
@@ -214,6 +217,20 @@ def families(problem: FitProblem) -> list[KernelFamily]:
             kernel = quasi_periodic(RBF(size), period.length)
             result.append(KernelFamily(kernel, thetas, np.full(len(thetas), np.log(2.0 / len(WAVES))), period.shown_by))
     return result
+
+
+def _with_lengthscales(problem: FitProblem, apart: float) -> list[KernelFamily]:
+    """RBF and Matern kernels with a lengthscale for each input, for outputs that ask for it; all of one change together."""
+    found = own_lengthscales(problem.x, problem.y, problem.half_range, apart)
+    asked = tuple(lengths.gain > 0 for lengths in found)
+    if not any(asked):
+        return []
+    centres = np.stack([lengths.logs for lengths in found])
+    shifts = np.arange(AROUND, -AROUND - 1e-9, -STEP)
+    prior = -0.5 * np.minimum(shifts, 0.0) ** 2 - lengths_penalty(*problem.x.shape)
+    thetas = np.repeat(shifts[:, None], problem.x.shape[1], axis=1)
+    kernels = [RBF(problem.half_range), *(Matern(problem.half_range, nu=nu) for nu in (0.5, 1.5, 2.5))]
+    return [KernelFamily(kernel, thetas, prior, asked, centres) for kernel in kernels]
 
 
 def law_noise(problem: FitProblem, law: UnitFreeLaw | None) -> LawNoise | None:

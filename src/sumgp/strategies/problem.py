@@ -23,14 +23,13 @@ from sumgp.priors import (
     check_smooth,
     hyper_priors,
 )
-from sumgp.solvers import Automatic, ClosedRows, Solver, closed_rows
-from sumgp.strategies.joint_gaussian import JointGaussian
+from sumgp.solvers import Automatic, ClosedRows, JointGaussian, Solver, closed_rows
 
 if TYPE_CHECKING:
     from sumgp.strategies.weight_component import LocalPosterior
 
 ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many rows
-MANY_PARAMETERS = 25  # above this the default's second further start costs more than it finds; more are made if asked for
+MANY_PARAMETERS = 25  # above this the default's second further start costs more than it finds; asked for, it is made
 DEFAULT_RESTARTS = 2  # of ConstrainedGP
 
 # Points are predicted in whole groups of so many: BLAS takes them four to sixteen at a time and rounds the rest otherwise.
@@ -157,12 +156,14 @@ class FitProblem:
 
     def starts(self, objective: Objective, scan: Scan) -> list[np.ndarray]:
         """Where to begin, for outputs in the order ``output_order``: what the data say first, then what the prior says."""
-        few = objective.prior.n_parameters <= MANY_PARAMETERS or self.restarts > DEFAULT_RESTARTS
-        restarts = self.restarts if few else min(self.restarts, 1)
+        many = objective.prior.n_parameters > MANY_PARAMETERS and self.restarts in (1, DEFAULT_RESTARTS)
         if objective.prior.latent is not None:
-            return latent_starts(objective, 1 + restarts)
-        seen = scan.starts(objective.prior, max(restarts, 1))
-        return [*seen, *starting_points(objective, restarts, self.random_state)][: 1 + restarts]
+            return latent_starts(objective, 2 if many else 1 + self.restarts)
+        if many:
+            # Each further start costs as much as the search; which lengthscale explains all outputs together costs little.
+            return [*scan.starts(objective.prior, 1, objective.value), objective.prior.start()]
+        seen = scan.starts(objective.prior, max(self.restarts, 1))
+        return [*seen, *starting_points(objective, self.restarts, self.random_state)][: 1 + self.restarts]
 
     @cached_property
     def scan(self) -> Scan:
@@ -304,10 +305,24 @@ class Fitted:
         return [part.at(slice(n)) for part in parts]
 
 
-class Strategy(ABC):
-    """A way to impose a law, or none. ``takes_long_series``: it works on the state-space form and on large maps too;
-    ``takes_derivatives``: on laws with derivatives."""
+@dataclass(frozen=True)
+class SeriesPlan:
+    """How a law enters the state-space form: not at all, or as one of these."""
 
+    on_tasks: bool = False  # a linear law, on the task covariance
+    at_times: bool = False  # at every time, by iterated linearisation
+    in_evidence: bool = False  # a linear law: hyperparameters are those of the data given the law
+    projected: bool = False  # predictions alone are moved onto it
+
+
+class Strategy(ABC):
+    """A way to impose a law, or none.
+
+    ``series``: how the law enters the state-space form; ``takes_long_series``: it works on that form and on large maps too;
+    ``takes_derivatives``: on laws with derivatives.
+    """
+
+    series: ClassVar[SeriesPlan] = SeriesPlan()
     takes_long_series: ClassVar[bool] = True
     takes_derivatives: ClassVar[bool] = False
     imposes_law: ClassVar[bool] = True
@@ -328,16 +343,6 @@ class Strategy(ABC):
     def fit_rows(self, problem: FitProblem) -> Fitted:
         """The fit in weight space."""
 
-    @abstractmethod
     def series_plan(self, problem: FitProblem) -> SeriesPlan:
-        """How the law enters the state-space form."""
-
-
-@dataclass(frozen=True)
-class SeriesPlan:
-    """How a law enters the state-space form: not at all, or as one of these."""
-
-    on_tasks: bool = False  # a linear law, on the task covariance
-    at_times: bool = False  # at every time, by iterated linearisation
-    in_evidence: bool = False  # a linear law: hyperparameters are those of the data given the law
-    projected: bool = False  # predictions alone are moved onto it
+        """How the law enters the state-space form; not at all where the prior obeys the whole of it."""
+        return SeriesPlan() if problem.law is None else self.series

@@ -25,9 +25,6 @@ class Unconstrained(Strategy):
 
     draws: int = 24
 
-    def series_plan(self, problem: FitProblem) -> SeriesPlan:
-        return SeriesPlan()
-
     def fit_rows(self, problem: FitProblem) -> Fitted:
         fitted = fit_candidates(problem, problem.priors("task"))
         components, weights, report = mix(
@@ -45,10 +42,9 @@ UNMET = 1e-6  # scaled residual of a projected point above which the law counts 
 class Projected(Strategy):
     """Unconstrained regression, each point (and each sample) moved onto the law in the metric of its own covariance."""
 
-    draws: int = 24
+    series: ClassVar[SeriesPlan] = SeriesPlan(projected=True)
 
-    def series_plan(self, problem: FitProblem) -> SeriesPlan:
-        return SeriesPlan(projected=True)
+    draws: int = 24
 
     def fit_rows(self, problem: FitProblem) -> Fitted:
         assert problem.law is not None

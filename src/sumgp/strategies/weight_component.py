@@ -13,8 +13,7 @@ from sumgp.laws import Bend, UnitFreeLaw, bend, project
 from sumgp.lawsolve import LawSolution
 from sumgp.numerics import solve_lower
 from sumgp.priors import MultitaskPrior, lengthscale_mask
-from sumgp.solvers import WeightPosterior, build_features, condition_on_data
-from sumgp.strategies.joint_gaussian import JointGaussian, LeftOpen
+from sumgp.solvers import JointGaussian, WeightPosterior, build_features, condition_on_data
 from sumgp.strategies.problem import FitProblem, PosteriorComponent
 
 DRAW_HALVINGS = 30  # of a draw's step: among thousands some start where a law is almost flat
@@ -54,7 +53,7 @@ class Unprojected:
         return Unprojected(self.mean[rows], self.covariance[rows], metric, left)
 
 
-def joined(parts: Sequence[Unprojected]) -> Unprojected:
+def join_points(parts: Sequence[Unprojected]) -> Unprojected:
     """The points of all parts in turn."""
     mean, covariance = np.concatenate([part.mean for part in parts]), np.concatenate([part.covariance for part in parts])
     if parts[0].metric is None:
@@ -84,7 +83,9 @@ def local_posteriors(components: Sequence[MovedOntoLaw], x: np.ndarray, x_law: n
     result = [LocalPosterior(part.mean, part.covariance) for part in parts]
     laws, n = {k: c.law for k, c in enumerate(components) if c.law is not None}, len(x_law)
     if laws:
-        moved = moved_onto_law(next(iter(laws.values())), joined([parts[k] for k in laws]), np.tile(x_law, (len(laws), 1)))
+        moved = moved_onto_law(
+            next(iter(laws.values())), join_points([parts[k] for k in laws]), np.tile(x_law, (len(laws), 1))
+        )
         for place, k in enumerate(laws):
             result[k] = moved.at(slice(place * n, (place + 1) * n))
     return result
@@ -240,12 +241,11 @@ class Component(PosteriorComponent):
         """All points together before projection, and the metric (n, C, C) of that."""
         mean, root, left, phis = self.posterior.at(x, x_law)
         n, C = mean.shape
-        open_ = tuple(LeftOpen(*part) for part in self.posterior.features.opened(x, phis))
         local = root @ root.transpose(0, 2, 1) + left
         gain = np.zeros((n, C, 0))
         if self.conditioning is not None:
             mean, gain = self._law_update(x, mean, root)
-        whole = JointGaussian(mean, root, gain, open_)
+        whole = JointGaussian(mean, root, gain, self.posterior.features.opened(x, phis))
         if self.law is None:
             return whole, local
         return whole, self._metric(local, local - gain @ gain.transpose(0, 2, 1))

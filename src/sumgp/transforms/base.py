@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -67,6 +67,8 @@ class Branches:
 class Transform(ABC):
     """h of the paper's sum constraint: maps an output f to f' = h(f), elementwise on arrays of any shape."""
 
+    word: ClassVar[str] = "h"  # its name in a formula
+
     @abstractmethod
     def value(self, f: np.ndarray) -> np.ndarray:
         """h(f); NaN or an infinity outside the domain."""
@@ -79,9 +81,9 @@ class Transform(ABC):
     def second_derivative(self, f: np.ndarray) -> np.ndarray:
         """h''(f)."""
 
-    @abstractmethod
     def label(self, name: str) -> str:
-        """The transform written as a formula, e.g. ``z**2`` for the output z."""
+        """The transform written as a formula, e.g. ``z**2`` for the output z, or its ``word`` with brackets."""
+        return f"{self.word}({name})"
 
     @abstractmethod
     def describe(self) -> str:
@@ -278,6 +280,8 @@ class Power(Transform):
 class Absolute(_Folded):
     """h(f) = |f|; branches as for ``Square``; the derivative at 0 is taken as 0."""
 
+    word: ClassVar[str] = "abs"
+
     def value(self, f: np.ndarray) -> np.ndarray:
         return np.abs(np.asarray(f, dtype=float))
 
@@ -286,9 +290,6 @@ class Absolute(_Folded):
 
     def second_derivative(self, f: np.ndarray) -> np.ndarray:
         return np.zeros_like(f, dtype=float)
-
-    def label(self, name: str) -> str:
-        return f"abs({name})"
 
     def describe(self) -> str:
         return f"absolute value, {_sides_phrase(self.branch)}"

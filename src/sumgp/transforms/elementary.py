@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -81,6 +82,8 @@ class Affine(Transform):
 class Exp(Transform):
     """h(f) = exp(f), image (0, inf)."""
 
+    word: ClassVar[str] = "exp"
+
     @property
     def image(self) -> Interval:
         return _TINY, np.inf
@@ -94,9 +97,6 @@ class Exp(Transform):
     def second_derivative(self, f: np.ndarray) -> np.ndarray:
         return np.exp(f)
 
-    def label(self, name: str) -> str:
-        return f"exp({name})"
-
     def describe(self) -> str:
         return "exponential, increasing, one branch"
 
@@ -107,6 +107,8 @@ class Exp(Transform):
 @dataclass(frozen=True)
 class Log(Transform):
     """h(f) = log(f), domain (0, inf); NaN below 0 and minus infinity at 0."""
+
+    word: ClassVar[str] = "log"
 
     @property
     def domain(self) -> Interval:
@@ -121,9 +123,6 @@ class Log(Transform):
 
     def second_derivative(self, f: np.ndarray) -> np.ndarray:
         return -1.0 / self._inside(f) ** 2
-
-    def label(self, name: str) -> str:
-        return f"log({name})"
 
     def describe(self) -> str:
         return "natural logarithm of a positive output, increasing, one branch"

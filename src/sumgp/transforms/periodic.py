@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,26 +14,35 @@ def _alternating(branch: np.ndarray) -> np.ndarray:
     return np.where(branch % 2 == 0, 1.0, -1.0)
 
 
-def _phrase(branches: Branches, where: str) -> str:
-    if branches.only is None:
-        return f"branches that meet at {where}"
-    lo, hi = branches.interval(branches.only)
-    return f"branch between {lo / np.pi:g} pi and {hi / np.pi:g} pi only"
-
-
 @dataclass(frozen=True)
-class Sin(Transform):
-    """h(f) = sin(f); branch k is [(k - 1/2) pi, (k + 1/2) pi], increasing for even k."""
+class _Periodic(Transform):
+    """Branch k is [start + k pi, start + (k + 1) pi]; ``branch`` is its number where it is known."""
+
+    start: ClassVar[float] = -0.5 * np.pi
+    kind: ClassVar[str]
+    meeting: ClassVar[str]  # where branches meet, in words
 
     branch: int | None = None
 
     @property
     def branches(self) -> Branches:
-        return Branches(start=-0.5 * np.pi, period=np.pi, only=self.branch)
+        return Branches(start=self.start, period=np.pi, only=self.branch)
 
-    @property
-    def image(self) -> Interval:
-        return -1.0, 1.0
+    def describe(self) -> str:
+        if self.branch is None:
+            return f"{self.kind}, branches that meet at {self.meeting}"
+        lo, hi = self.branches.interval(self.branch)
+        return f"{self.kind}, branch between {lo / np.pi:g} pi and {hi / np.pi:g} pi only"
+
+
+@dataclass(frozen=True)
+class Sin(_Periodic):
+    """h(f) = sin(f); branch k is [(k - 1/2) pi, (k + 1/2) pi], increasing for even k."""
+
+    word: ClassVar[str] = "sin"
+    kind: ClassVar[str] = "sine"
+    meeting: ClassVar[str] = "odd multiples of pi/2"
+    image: ClassVar[Interval] = (-1.0, 1.0)
 
     def value(self, f: np.ndarray) -> np.ndarray:
         return np.sin(f)
@@ -43,29 +53,19 @@ class Sin(Transform):
     def second_derivative(self, f: np.ndarray) -> np.ndarray:
         return -np.sin(f)
 
-    def label(self, name: str) -> str:
-        return f"sin({name})"
-
-    def describe(self) -> str:
-        return "sine, " + _phrase(self.branches, "odd multiples of pi/2")
-
     def on_branch(self, value: np.ndarray, branch: np.ndarray) -> np.ndarray:
         return np.pi * branch + _alternating(branch) * np.arcsin(value)
 
 
 @dataclass(frozen=True)
-class Cos(Transform):
+class Cos(_Periodic):
     """h(f) = cos(f); branch k is [k pi, (k + 1) pi], decreasing for even k."""
 
-    branch: int | None = None
-
-    @property
-    def branches(self) -> Branches:
-        return Branches(period=np.pi, only=self.branch)
-
-    @property
-    def image(self) -> Interval:
-        return -1.0, 1.0
+    word: ClassVar[str] = "cos"
+    kind: ClassVar[str] = "cosine"
+    meeting: ClassVar[str] = "multiples of pi"
+    start: ClassVar[float] = 0.0
+    image: ClassVar[Interval] = (-1.0, 1.0)
 
     def value(self, f: np.ndarray) -> np.ndarray:
         return np.cos(f)
@@ -76,25 +76,17 @@ class Cos(Transform):
     def second_derivative(self, f: np.ndarray) -> np.ndarray:
         return -np.cos(f)
 
-    def label(self, name: str) -> str:
-        return f"cos({name})"
-
-    def describe(self) -> str:
-        return "cosine, " + _phrase(self.branches, "multiples of pi")
-
     def on_branch(self, value: np.ndarray, branch: np.ndarray) -> np.ndarray:
         return np.pi * branch + np.arccos(_alternating(branch) * value)
 
 
 @dataclass(frozen=True)
-class Tan(Transform):
+class Tan(_Periodic):
     """h(f) = tan(f); branch k is ((k - 1/2) pi, (k + 1/2) pi), increasing, with a pole at either end."""
 
-    branch: int | None = None
-
-    @property
-    def branches(self) -> Branches:
-        return Branches(start=-0.5 * np.pi, period=np.pi, only=self.branch)
+    word: ClassVar[str] = "tan"
+    kind: ClassVar[str] = "tangent"
+    meeting: ClassVar[str] = "its poles, odd multiples of pi/2"
 
     @property
     def is_continuous(self) -> bool:
@@ -109,12 +101,6 @@ class Tan(Transform):
     def second_derivative(self, f: np.ndarray) -> np.ndarray:
         slope = np.tan(f)
         return 2.0 * slope * (1.0 + slope**2)
-
-    def label(self, name: str) -> str:
-        return f"tan({name})"
-
-    def describe(self) -> str:
-        return "tangent, " + _phrase(self.branches, "its poles, odd multiples of pi/2")
 
     def on_branch(self, value: np.ndarray, branch: np.ndarray) -> np.ndarray:
         return np.pi * branch + np.arctan(value)

@@ -119,9 +119,9 @@ def test_sums_and_constant_factors_become_terms() -> None:
 
 
 @pytest.mark.parametrize(
-    "kernel", [RBF(), RationalQuadratic(), Matern(nu=3.5), Matern([1.0, 2.0], nu=1.5), Matern() * Matern(), Matern() + RBF()]
+    "kernel", [RBF(), RationalQuadratic(), Matern(nu=1.7), Matern([1.0, 2.0], nu=1.5), Matern() * Matern(), Matern() + RBF()]
 )
 def test_other_kernels_are_refused(kernel) -> None:
     assert not is_markov(kernel)
-    with pytest.raises(DataError, match=r"kernel.*Matern 1/2, 3/2 or 5/2"):
+    with pytest.raises(DataError, match=r"kernel.*Matern 1/2, 3/2 ... 9/2"):
         markov_terms(kernel)

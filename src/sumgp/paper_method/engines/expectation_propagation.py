@@ -15,16 +15,15 @@ from sumgp.paper_method.engines.sites import (
     SiteMarginals,
     SitePosterior,
     SiteResult,
-    beside_exact_sites,
+    Slopes,
     damped_sites,
-    exact_noise_gradient,
     fall_back,
     finished,
     gradient_at_fixed_sites,
     largest_change,
     precision_floor,
     regress,
-    start_posterior,
+    start_sites,
 )
 from sumgp.paper_method.likelihoods import Likelihood
 
@@ -58,24 +57,17 @@ class ExpectationPropagation(Engine):
     nodes: int = 64
     dampings: tuple[float, ...] = (0.8, 0.4, 0.15)
 
-    def infer(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None = None
-    ) -> SiteResult:
-        return beside_exact_sites(self._settle, self, prior_mean, prior_cov, likelihood, start)
-
-    def _settle(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None
-    ) -> SiteResult:
+    def settle(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None) -> SiteResult:
         reason = "the sites did not settle under any damping"
         for damping in self.dampings:
             try:
-                posterior = start_posterior(prior_mean, prior_cov, likelihood, start)
-                posterior, n_steps = self._iterate(prior_mean, prior_cov, likelihood, posterior, damping)
-                energy = _energy(prior_mean, posterior, _tilted(likelihood, posterior.marginals(), self.nodes))
+                posterior = regress(m, K, *start_sites(likelihood, start))
+                posterior, n_steps = self._iterate(m, K, likelihood, posterior, damping)
+                energy = _energy(m, posterior, _tilted(likelihood, posterior.marginals(), self.nodes))
                 return finished(posterior, energy, Status.CONVERGED, n_steps, self)
             except NumericalError as error:
                 reason = str(error)
-        return fall_back(self, reason, Laplace().infer(prior_mean, prior_cov, likelihood))
+        return fall_back(self, reason, Laplace().infer(m, K, likelihood))
 
     def _iterate(
         self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, posterior: SitePosterior, damping: float
@@ -91,24 +83,18 @@ class ExpectationPropagation(Engine):
                 return posterior, step
         raise NumericalError(f"the sites still moved by {change:.1e} sd after {self.max_steps} steps")
 
-    def own_gradient(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, result: SiteResult
-    ) -> EvidenceGradient:
+    def own_gradient(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, result: SiteResult) -> EvidenceGradient:
         """With the sites held: exact where all moments match.
 
         A site on its floor does not match its variance, and its pull on the other sites is left out: one datum on the
         wrong branch by one noise sd costs about one per cent of the gradient.
         """
-        posterior = result.posterior
-        rest, curved = likelihood.without_gaussian()
-        by_mean, by_variance, by_noise = np.zeros((3, likelihood.size))
-        if len(rest):
-            marginals = posterior.marginals(rest)
+
+        def slopes(curved: Likelihood, marginals: SiteMarginals) -> Slopes:
             tilted = _tilted(curved, marginals, self.nodes)
-            by_mean[rest], by_variance[rest] = _mismatch(marginals, tilted)
-            by_noise[rest] = np.where(curved.active, tilted.by_noise, 0.0)
-        mean_part, cov_part = gradient_at_fixed_sites(prior_cov, posterior, by_mean, by_variance)
-        return EvidenceGradient(mean_part, cov_part, exact_noise_gradient(likelihood, posterior, by_noise))
+            return Slopes(*_mismatch(marginals, tilted), np.where(curved.active, tilted.by_noise, 0.0))
+
+        return gradient_at_fixed_sites(K, likelihood, result.posterior, slopes)
 
 
 def _tilted(likelihood: Likelihood, posterior: SiteMarginals, nodes: int) -> _Tilted:

@@ -16,7 +16,6 @@ from sumgp.paper_method.engines.sites import (
     Engine,
     EvidenceGradient,
     SiteResult,
-    beside_exact_sites,
     fall_back,
     finished,
     precision_floor,
@@ -50,19 +49,12 @@ class Laplace(Engine):
     max_steps: int = 100
     tolerance: float = 1e-14
 
-    def infer(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None = None
-    ) -> SiteResult:
-        return beside_exact_sites(self._settle, self, prior_mean, prior_cov, likelihood, start)
-
-    def _settle(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None
-    ) -> SiteResult:
+    def settle(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None) -> SiteResult:
         try:
-            alpha, n_steps, status = self._mode(prior_mean, prior_cov, likelihood, start)
-            return self._at_mode(prior_mean, prior_cov, likelihood, alpha, n_steps, status)
+            alpha, n_steps, status = self._mode(m, K, likelihood, start)
+            return self._at_mode(m, K, likelihood, alpha, n_steps, status)
         except NumericalError as error:
-            return fall_back(self, str(error), MomentMatched().infer(prior_mean, prior_cov, likelihood))
+            return fall_back(self, str(error), MomentMatched().infer(m, K, likelihood))
 
     def _mode(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None) -> _Mode:
         """alpha (n,) at the mode, steps taken, status."""
@@ -106,9 +98,7 @@ class Laplace(Engine):
             raise NumericalError("the evidence at the mode is not finite")
         return finished(posterior, evidence, status, n_steps, self)
 
-    def own_gradient(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, result: SiteResult
-    ) -> EvidenceGradient:
+    def own_gradient(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, result: SiteResult) -> EvidenceGradient:
         """Explicit part at the fixed mode, plus the part through the mode: d u = (I + K H)^-1 (dK alpha + dm + K dg).
 
         H = -d^2 log p / du^2 is the true curvature, whatever sign it has; W is the one in the determinant.
@@ -119,12 +109,12 @@ class Laplace(Engine):
         floored = terms.curvature < (1.0 - 1e-6) * posterior.precisions
         slope = np.where(floored, 0.0, terms.curvature_first)
         by_mode = -0.5 * variance * slope
-        implicit = _solve(np.eye(len(alpha)) - terms.second[:, None] * prior_cov, by_mode)
+        implicit = _solve(np.eye(len(alpha)) - terms.second[:, None] * K, by_mode)
         by_noise = np.where(floored, 0.0, terms.curvature_noise)
         return EvidenceGradient(
             prior_mean=alpha + implicit,
             prior_cov=0.5 * (np.outer(alpha, alpha) - posterior.R + np.outer(implicit, alpha) + np.outer(alpha, implicit)),
-            log_noise=terms.noise - 0.5 * variance * by_noise + (prior_cov @ implicit) * terms.first_noise,
+            log_noise=terms.noise - 0.5 * variance * by_noise + (K @ implicit) * terms.first_noise,
         )
 
 

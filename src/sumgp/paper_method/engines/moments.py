@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,39 +12,39 @@ from sumgp.paper_method.engines.sites import Engine, EvidenceGradient, SiteResul
 from sumgp.paper_method.likelihoods import Likelihood, NoisySites
 
 
+class _ClosedForm(Engine):
+    """One regression on sites that the likelihood tells."""
+
+    @abstractmethod
+    def sites(self, likelihood: Likelihood) -> NoisySites:
+        """Targets and variances, and their derivatives by the noise."""
+
+    def infer(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None = None) -> SiteResult:
+        return self.settle(m, K, likelihood, start)
+
+    def settle(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None) -> SiteResult:
+        sites = self.sites(likelihood)
+        posterior = regress(m, K, sites.targets, 1.0 / sites.variances)
+        return finished(posterior, posterior.log_density, Status.CONVERGED, 0, self)
+
+    def own_gradient(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, result: SiteResult) -> EvidenceGradient:
+        return noisy_site_gradient(result.posterior, self.sites(likelihood))
+
+
 @dataclass(frozen=True)
-class Gaussian(Engine):
+class Gaussian(_ClosedForm):
     """Standard GP regression on y' = h(y): the noise is taken as Gaussian noise of y' itself (the paper's fallback)."""
 
-    def infer(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None = None
-    ) -> SiteResult:
-        return _closed_form(prior_mean, prior_cov, likelihood.plain_sites(), self)
-
-    def own_gradient(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, result: SiteResult
-    ) -> EvidenceGradient:
-        return noisy_site_gradient(result.posterior, likelihood.plain_sites())
+    def sites(self, likelihood: Likelihood) -> NoisySites:
+        return likelihood.plain_sites()
 
 
 @dataclass(frozen=True)
-class MomentMatched(Engine):
+class MomentMatched(_ClosedForm):
     """Regression on h(y) less its bias, with the variance that noise on y gives h(y) at the reference values.
 
     For the square: target y^2 - sigma^2, variance 4 a^2 sigma^2 + 2 sigma^4 with a the auxiliary output.
     """
 
-    def infer(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None = None
-    ) -> SiteResult:
-        return _closed_form(prior_mean, prior_cov, likelihood.moment_sites(), self)
-
-    def own_gradient(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, result: SiteResult
-    ) -> EvidenceGradient:
-        return noisy_site_gradient(result.posterior, likelihood.moment_sites())
-
-
-def _closed_form(prior_mean: np.ndarray, prior_cov: np.ndarray, sites: NoisySites, engine: Engine) -> SiteResult:
-    posterior = regress(prior_mean, prior_cov, sites.targets, 1.0 / sites.variances)
-    return finished(posterior, posterior.log_density, Status.CONVERGED, 0, engine)
+    def sites(self, likelihood: Likelihood) -> NoisySites:
+        return likelihood.moment_sites()

@@ -138,23 +138,39 @@ class SiteResult:
 class Engine(ABC):
     """A way to find sites. Fields are its settings; it holds no data."""
 
-    @abstractmethod
-    def infer(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None = None
-    ) -> SiteResult:
-        """Sites for u ~ N(m (n,), K (n, n)) under the likelihood; ``start`` = a result for similar hyperparameters."""
+    def infer(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None = None) -> SiteResult:
+        """Sites for u ~ N(m (n,), K (n, n)) under the likelihood; ``start`` = a result for similar hyperparameters.
+
+        The terms that are not Gaussian are settled under the prior given all that are: log p(y) = log p(y_exact) +
+        log p(y_rest | y_exact), and only the second part is approximated. No engine iterates on sites it knows, nor loses
+        digits by very precise ones among them.
+        """
+        rest, curved = likelihood.without_gaussian()
+        if len(rest) == likelihood.size:
+            return self.settle(m, K, likelihood, start)
+        sites = likelihood.plain_sites()
+        targets, precisions = sites.targets.copy(), 1.0 / sites.variances
+        if not len(rest):
+            posterior = regress(m, K, targets, precisions)
+            return finished(posterior, posterior.log_density, Status.CONVERGED, 0, self)
+        mean, cov, log_density = _given_others(m, K, targets, precisions, rest)
+        begin = None if start is None else replace(start, targets=start.targets[rest], variances=start.variances[rest])
+        result = self.settle(mean, cov, curved, begin)
+        targets[rest], precisions[rest] = result.targets, result.posterior.precisions
+        posterior = regress(m, K, targets, precisions)
+        return finished(posterior, log_density + result.evidence, result.status, result.n_steps, result.engine)
 
     @abstractmethod
-    def own_gradient(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, result: SiteResult
-    ) -> EvidenceGradient:
+    def settle(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None) -> SiteResult:
+        """Sites for terms of which none is Gaussian."""
+
+    @abstractmethod
+    def own_gradient(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, result: SiteResult) -> EvidenceGradient:
         """Gradient of the evidence of a result that this engine found."""
 
-    def gradient(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, result: SiteResult
-    ) -> EvidenceGradient:
+    def gradient(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, result: SiteResult) -> EvidenceGradient:
         """Gradient of ``result.evidence``, by the engine that found it."""
-        return result.engine.own_gradient(prior_mean, prior_cov, likelihood, result)
+        return result.engine.own_gradient(m, K, likelihood, result)
 
 
 def finished(posterior: SitePosterior, evidence: float, status: str, n_steps: int, engine: Engine) -> SiteResult:
@@ -171,51 +187,12 @@ def fall_back(engine: Engine, reason: str, result: SiteResult) -> SiteResult:
     return replace(result, status=f"fell back to {names[1]}: {reason}")
 
 
-def start_posterior(
-    prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None
-) -> SitePosterior:
-    """Regression on the sites of ``start``, or on matched moments."""
-    return regress(prior_mean, prior_cov, *start_sites(likelihood, start))
-
-
 def start_sites(likelihood: Likelihood, start: SiteResult | None) -> tuple[np.ndarray, np.ndarray]:
     """Targets and precisions (n,) of ``start``, or of matched moments, which hold for every transform."""
     if start is not None:
         return start.targets, 1.0 / start.variances
     sites = likelihood.moment_sites()
     return sites.targets, 1.0 / sites.variances
-
-
-Solve = Callable[[np.ndarray, np.ndarray, Likelihood, SiteResult | None], SiteResult]
-
-
-def beside_exact_sites(
-    solve: Solve,
-    engine: Engine,
-    prior_mean: np.ndarray,
-    prior_cov: np.ndarray,
-    likelihood: Likelihood,
-    start: SiteResult | None,
-) -> SiteResult:
-    """``solve`` for the terms that are not Gaussian, under the prior given all that are.
-
-    log p(y) = log p(y_exact) + log p(y_rest | y_exact), and only the second part is approximated: no engine iterates on
-    sites it knows, nor loses digits by very precise ones among them.
-    """
-    rest, curved = likelihood.without_gaussian()
-    if len(rest) == likelihood.size:
-        return solve(prior_mean, prior_cov, likelihood, start)
-    sites = likelihood.plain_sites()
-    targets, precisions = sites.targets.copy(), 1.0 / sites.variances
-    if not len(rest):
-        posterior = regress(prior_mean, prior_cov, targets, precisions)
-        return finished(posterior, posterior.log_density, Status.CONVERGED, 0, engine)
-    mean, cov, log_density = _given_others(prior_mean, prior_cov, targets, precisions, rest)
-    begin = None if start is None else replace(start, targets=start.targets[rest], variances=start.variances[rest])
-    result = solve(mean, cov, curved, begin)
-    targets[rest], precisions[rest] = result.targets, result.posterior.precisions
-    posterior = regress(prior_mean, prior_cov, targets, precisions)
-    return finished(posterior, log_density + result.evidence, result.status, result.n_steps, result.engine)
 
 
 class _GivenOthers(NamedTuple):
@@ -240,14 +217,6 @@ def _given_others(
     return _GivenOthers(m[rest] + half.T @ white, K[np.ix_(rest, rest)] - half.T @ half, float(log_density))
 
 
-def exact_noise_gradient(likelihood: Likelihood, posterior: SitePosterior, log_noise: np.ndarray) -> np.ndarray:
-    """``log_noise`` (n,) with that of log N(t | m, K + W^-1) where a term is Gaussian: (alpha^2 - R_ii) / precision."""
-    exact = np.ones(likelihood.size, dtype=bool)
-    exact[likelihood.without_gaussian()[0]] = False
-    own = (posterior.alpha**2 - np.diagonal(posterior.R)) / np.where(exact, posterior.precisions, 1.0)
-    return np.where(exact, own, log_noise)
-
-
 def precision_floor(prior_cov: np.ndarray) -> float:
     """Smallest precision a site may take."""
     return PRECISION_FLOOR / max(float(np.mean(np.diagonal(prior_cov))), 1e-300)
@@ -270,19 +239,34 @@ def largest_change(before: SitePosterior, after: SitePosterior) -> float:
     return float(np.max(np.maximum(np.abs(after.mean - before.mean), np.abs(new_sd - sd)) / sd))
 
 
-def gradient_at_fixed_sites(
-    prior_cov: np.ndarray, posterior: SitePosterior, by_mean: np.ndarray, by_variance: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """d/dm (n,) and d/dK (n, n) of log N(t | m, K + W^-1) + a function of the marginals, the sites held.
+class Slopes(NamedTuple):
+    """Derivatives (k,) of a function of the marginals by their means, their variances and the logarithm of the noise."""
 
-    ``by_mean`` and ``by_variance`` (n,) are that function's derivatives by the posterior means and marginal variances,
-    which move as d mean = A (dK alpha + dm), d cov = A dK A^T with A = I - K R = (I + K W)^-1.
+    mean: np.ndarray
+    variance: np.ndarray
+    log_noise: np.ndarray
+
+
+def gradient_at_fixed_sites(
+    K: np.ndarray, likelihood: Likelihood, posterior: SitePosterior, slopes: Callable[[Likelihood, SiteMarginals], Slopes]
+) -> EvidenceGradient:
+    """Gradient of log N(t | m, K + W^-1) + a function of the marginals of terms that are not Gaussian, the sites held.
+
+    ``slopes`` are that function's. Means and variances move as d mean = A (dK alpha + dm), d cov = A dK A^T with
+    A = I - K R = (I + K W)^-1. By the noise of a term that is Gaussian: (alpha^2 - R_ii) / precision.
     """
-    alpha = posterior.alpha
-    A = np.eye(len(alpha)) - prior_cov @ posterior.R
-    pulled = A.T @ by_mean
-    by_cov = 0.5 * (np.outer(alpha, alpha) - posterior.R + np.outer(pulled, alpha) + np.outer(alpha, pulled))
-    return alpha + pulled, by_cov + A.T @ (by_variance[:, None] * A)
+    alpha, R = posterior.alpha, posterior.R
+    rest, curved = likelihood.without_gaussian()
+    by = Slopes(*np.zeros((3, likelihood.size)))
+    exact = np.ones(likelihood.size, dtype=bool)
+    exact[rest] = False
+    by.log_noise[exact] = ((alpha**2 - np.diagonal(R))[exact]) / posterior.precisions[exact]
+    if len(rest):
+        by.mean[rest], by.variance[rest], by.log_noise[rest] = slopes(curved, posterior.marginals(rest))
+    A = np.eye(len(alpha)) - K @ R
+    pulled = A.T @ by.mean
+    by_cov = 0.5 * (np.outer(alpha, alpha) - R + np.outer(pulled, alpha) + np.outer(alpha, pulled))
+    return EvidenceGradient(alpha + pulled, by_cov + A.T @ (by.variance[:, None] * A), by.log_noise)
 
 
 def noisy_site_gradient(posterior: SitePosterior, sites: NoisySites) -> EvidenceGradient:

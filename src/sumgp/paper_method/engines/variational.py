@@ -18,14 +18,13 @@ from sumgp.paper_method.engines.sites import (
     SiteMarginals,
     SitePosterior,
     SiteResult,
-    beside_exact_sites,
-    exact_noise_gradient,
+    Slopes,
     fall_back,
     finished,
     gradient_at_fixed_sites,
     precision_floor,
     regress,
-    start_posterior,
+    start_sites,
 )
 from sumgp.paper_method.likelihoods import Likelihood
 
@@ -73,20 +72,13 @@ class Variational(Engine):
     tolerance: float = 1e-7
     nodes: int = 64
 
-    def infer(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None = None
-    ) -> SiteResult:
-        return beside_exact_sites(self._settle, self, prior_mean, prior_cov, likelihood, start)
-
-    def _settle(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, start: SiteResult | None
-    ) -> SiteResult:
+    def settle(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None) -> SiteResult:
         try:
-            posterior = start_posterior(prior_mean, prior_cov, likelihood, start)
-            posterior, bound, n_steps, status = self._ascend(prior_mean, prior_cov, likelihood, posterior)
+            posterior = regress(m, K, *start_sites(likelihood, start))
+            posterior, bound, n_steps, status = self._ascend(m, K, likelihood, posterior)
             return finished(posterior, bound, status, n_steps, self)
         except NumericalError as error:
-            return fall_back(self, str(error), Laplace().infer(prior_mean, prior_cov, likelihood))
+            return fall_back(self, str(error), Laplace().infer(m, K, likelihood))
 
     def _ascend(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, posterior: SitePosterior) -> _Ascent:
         floor = precision_floor(K)
@@ -121,21 +113,15 @@ class Variational(Engine):
         )
         return _Ascent(state.posterior, state.bound, self.max_steps, Status.STEP_LIMIT)
 
-    def own_gradient(
-        self, prior_mean: np.ndarray, prior_cov: np.ndarray, likelihood: Likelihood, result: SiteResult
-    ) -> EvidenceGradient:
+    def own_gradient(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, result: SiteResult) -> EvidenceGradient:
         """With the sites held; exact at the optimum, also where a precision rests on its floor."""
-        posterior = result.posterior
-        rest, curved = likelihood.without_gaussian()
-        by_mean, by_variance, by_noise = np.zeros((3, likelihood.size))
-        if len(rest):
-            own = posterior.marginals(rest)
+
+        def slopes(curved: Likelihood, own: SiteMarginals) -> Slopes:
             expected = _expectations(curved, own, self.nodes)
-            by_mean[rest] = expected.by_mean - own.natural + own.precisions * own.mean
-            by_variance[rest] = expected.by_variance + 0.5 * own.precisions
-            by_noise[rest] = expected.by_noise
-        mean_part, cov_part = gradient_at_fixed_sites(prior_cov, posterior, by_mean, by_variance)
-        return EvidenceGradient(mean_part, cov_part, exact_noise_gradient(likelihood, posterior, by_noise))
+            by_mean = expected.by_mean - own.natural + own.precisions * own.mean
+            return Slopes(by_mean, expected.by_variance + 0.5 * own.precisions, expected.by_noise)
+
+        return gradient_at_fixed_sites(K, likelihood, result.posterior, slopes)
 
 
 def _expectations(likelihood: Likelihood, posterior: SiteMarginals, nodes: int) -> _Expectations:

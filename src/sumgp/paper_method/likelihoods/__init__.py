@@ -5,4 +5,4 @@ from sumgp.paper_method.likelihoods.choice import likelihood_of_output, likeliho
 from sumgp.paper_method.likelihoods.gaussian import GaussianLikelihood, LinkedLikelihood
 from sumgp.paper_method.likelihoods.links import Link, link_of
 from sumgp.paper_method.likelihoods.noncentral import NoncentralSquare
-from sumgp.paper_method.likelihoods.stacked import StackedLikelihood, stacked
+from sumgp.paper_method.likelihoods.stacked import StackedLikelihood

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
@@ -83,9 +82,3 @@ class StackedLikelihood(Likelihood):
 
     def _gathered_sites(self, pieces: list[NoisySites]) -> NoisySites:
         return NoisySites(*(self._gathered([getattr(p, field.name) for p in pieces]) for field in fields(NoisySites)))
-
-
-def stacked(parts: list[Likelihood]) -> StackedLikelihood:
-    """Parts one after the other in the latent vector."""
-    starts = np.cumsum([0] + [part.size for part in parts])
-    return StackedLikelihood(tuple(parts), tuple(np.arange(a, b) for a, b in pairwise(starts)))

@@ -6,6 +6,7 @@ from sumgp.solvers.markov.evidence import (
     MarkovEvidence,
     MarkovObjectiveEvidence,
     evidence,
+    has_markov_form,
     markov_terms,
     observed_series,
     state_space_prior,

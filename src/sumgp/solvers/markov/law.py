@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -72,7 +73,7 @@ class LawSmooth:
 
 @dataclass(frozen=True)
 class _Point:
-    """f (n, T) with alpha = K^-1 (f - mean) (n, T), its constant mean (T,) and that in standard units u (T,)."""
+    """f (n, T) with alpha = K^-1 (f - mean) (n, T), its mean (n, T) and that in standard units u (M,)."""
 
     f: np.ndarray
     alpha: np.ndarray
@@ -103,6 +104,13 @@ class _Free:
     space: StateSpace
     chain: Chain
     covariance: np.ndarray
+
+    @cached_property
+    def prior_covariance(self) -> np.ndarray:
+        """(T, T) covariance of f at any one time, in the mean over the times where it varies."""
+        H, basis = self.space.observe, self.prior.mean_basis(self.series.times)
+        mean = np.einsum("nca,ab,ndb->cd", basis, self.prior.mean_covariance, basis, optimize=True) / len(basis)
+        return H @ self.space.stationary @ H.T + mean
 
 
 @dataclass(frozen=True)
@@ -144,7 +152,7 @@ def law_smooth(
     the search may go: outside its domain give it a continuation.
     """
     free, point = _without_law(prior, series)
-    sd = np.sqrt(np.maximum(np.einsum("itt->it", free.covariance), SMALLEST**2 * _prior_covariance(prior).diagonal()))
+    sd = np.sqrt(np.maximum(np.einsum("itt->it", free.covariance), SMALLEST**2 * free.prior_covariance.diagonal()))
     search, steps = None, 0
     status: str = Status.STEP_LIMIT
     for level in LEVELS:
@@ -213,13 +221,14 @@ def _point(solved: MarkovPosterior) -> _Point:
     """A smoothed mean with its alpha = B^T (rho - B f): what the observations pull at it with."""
     left = solved.factor.chain.lanes.collect(residuals(solved.factor, solved.solution))[:, :, 0]
     alpha = np.einsum("igt,ig->it", solved.series.rows, left)
-    return _Point(solved.time_mean, alpha, solved.constant.estimate, solved.constant.standard)
+    mean = solved.prior.mean_at(solved.series.times, solved.constant.estimate)
+    return _Point(solved.time_mean, alpha, mean, solved.constant.standard)
 
 
 def _variance(level: float, J: np.ndarray, free: _Free, reference: np.ndarray | None) -> np.ndarray:
     """(n, R) variances of the law's rows: ``level`` times the reference, but not below round-off."""
     size = _reference(J, free) if reference is None else reference
-    return np.maximum(level * size, ROUND_OFF * np.einsum("irt,tu,iru->ir", J, _prior_covariance(free.prior), J))
+    return np.maximum(level * size, ROUND_OFF * np.einsum("irt,tu,iru->ir", J, free.prior_covariance, J))
 
 
 def _reference(J: np.ndarray, free: _Free) -> np.ndarray:
@@ -236,11 +245,6 @@ def _reference(J: np.ndarray, free: _Free) -> np.ndarray:
     size = np.maximum(own, crowding * np.einsum("irt,t->ir", J**2, noise))
     typical = size.mean(axis=0)
     return np.maximum(size, np.where(typical > 0, 1e-4 * typical, 1.0))
-
-
-def _prior_covariance(prior: MarkovPrior) -> np.ndarray:
-    """(T, T) covariance of f at any one time."""
-    return np.sum([term.covariance for term in prior.terms], axis=0) + prior.mean_covariance
 
 
 def _line_search(search: _Search, start: _Iterate, aim: _Iterate) -> _Iterate | None:

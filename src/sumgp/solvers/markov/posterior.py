@@ -1,8 +1,8 @@
 """Gaussian-process regression of several outputs over time in O(N): Matern priors as Markov chains.
 
-f(t) = mean + sum_r z_r(t), Cov z_r(t), z_r(t') = K_r(t, t') Sigma_r, mean ~ N(prior mean, mean covariance). The constant
-mean is kept out of the chain: the chain is solved for the data and for one unit constant per output, and the mean's
-posterior follows from these 1 + T columns, however wide its prior.
+f(t) = mean(t) + sum_r what term r reads from its functions. The mean is a constant for each output, or a combination of
+M given functions, with coefficients ~ N(prior mean, mean covariance). It is kept out of the chain: the chain is solved for
+the data and for one unit of each coefficient, and their posterior follows from these 1 + M columns, however wide the prior.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from sumgp.errors import DataError, worded
+from sumgp.laws import LatentMap
 from sumgp.numerics import root, symmetric, transposed
 from sumgp.solvers.markov.chain import (
     Chain,
@@ -26,47 +27,91 @@ from sumgp.solvers.markov.chain import (
     smoothed_covariance,
     solve,
 )
-from sumgp.solvers.markov.state_space import MaternTerm, Scratch, StateSpace, TimeSeries, assemble, observe_slope, with_times
+from sumgp.solvers.markov.state_space import MaternTerm, Scratch, StateSpace, TimeSeries, assemble, with_times
 
 BLOCK = 4096  # new times handled at once: bounds memory
 COLUMNS = 16  # sample paths handled at once: bounds memory
 
 
 @dataclass(frozen=True)
+class PolynomialMean:
+    """Mean of outputs that are derivatives of latent functions: what these functions' polynomials make of them.
+
+    Columns: T outputs, unknown constants, errors of soft laws; coefficients: the polynomials' and the constants.
+    """
+
+    latent: LatentMap
+    n_unknown: int
+    n_soft: int
+
+    def __call__(self, times: np.ndarray, order: int) -> np.ndarray:
+        """(n, C, M), differentiated ``order`` times."""
+        parts = self.latent.polynomials(times[:, None], (order,))
+        (n, T, P), U = parts.shape, self.n_unknown
+        result = np.zeros((n, T + U + self.n_soft, P + U))
+        result[:, :T, :P] = parts
+        if order == 0:
+            result[:, range(T, T + U), range(P, P + U)] = 1.0
+        return result
+
+
+@dataclass(frozen=True)
 class MarkovPrior:
-    """sum_r K_r (x) Sigma_r plus a constant mean ~ N(mean, mean_covariance), (T,) and (T, T), the latter may be zero."""
+    """A sum of terms plus a mean of f (C columns): ``mean`` (C,) plus ``basis`` times coefficients ~ N(0, mean_covariance).
+
+    Without ``basis`` the mean is a constant ~ N(mean, mean_covariance). (M, M) ``mean_covariance`` may be zero.
+    """
 
     terms: tuple[MaternTerm, ...]
     mean: np.ndarray
     mean_covariance: np.ndarray
+    basis: PolynomialMean | None = None
+
+    def mean_basis(self, times: np.ndarray, order: int = 0) -> np.ndarray:
+        """(n, C, M), or (1, C, M) if it is the same for all times (n,): the mean per unit of each coefficient."""
+        if self.basis is not None:
+            return self.basis(times, order)
+        return np.eye(len(self.mean))[None] * (order == 0)  # a constant has no slope
+
+    def mean_at(self, times: np.ndarray, coefficients: np.ndarray, order: int = 0) -> np.ndarray:
+        """(n, C), or (1, C), mean of f, or of a derivative of it, for coefficients (M,) or (M, p) (then (n, C, p))."""
+        made = self.mean_basis(times, order) @ coefficients
+        if self.basis is None or order > 0:
+            return made
+        return made + self.mean.reshape(-1, *[1] * (coefficients.ndim - 1))
 
 
 def markov_prior(
-    terms: Sequence[MaternTerm], mean: np.ndarray | None = None, mean_covariance: np.ndarray | None = None
+    terms: Sequence[MaternTerm],
+    mean: np.ndarray | None = None,
+    mean_covariance: np.ndarray | None = None,
+    basis: PolynomialMean | None = None,
 ) -> MarkovPrior:
     """A checked prior; without ``mean`` the prior mean is zero, without ``mean_covariance`` it is known exactly."""
     if not terms:
         raise DataError(worded("terms", "at least one MaternTerm", "none", "give a kernel"))
-    T = len(terms[0].covariance)
-    matrices = {f"terms[{r}].covariance": term.covariance for r, term in enumerate(terms)}
+    T = terms[0].n_columns
+    matrices = {f"terms[{r}].covariance": (term.covariance, T) for r, term in enumerate(terms) if term.read is None}
     spread = np.zeros((T, T)) if mean_covariance is None else np.asarray(mean_covariance, dtype=float)
-    for name, matrix in {**matrices, "mean_covariance": spread}.items():
-        if np.shape(matrix) != (T, T) or not np.all(np.isfinite(matrix)):
-            raise DataError(worded(name, f"a finite ({T}, {T}) matrix", f"shape {np.shape(matrix)}", "one row per output"))
+    matrices["mean_covariance"] = (spread, T if basis is None else len(spread))
+    for name, (matrix, size) in matrices.items():
+        if np.shape(matrix) != (size, size) or not np.all(np.isfinite(matrix)):
+            got = f"shape {np.shape(matrix)}"
+            raise DataError(worded(name, f"a finite ({size}, {size}) matrix", got, "one row per output"))
     for r, term in enumerate(terms):
         if not (np.isfinite(term.lengthscale) and term.lengthscale > 0):
             raise DataError(worded(f"terms[{r}].lengthscale", "a positive number", f"{term.lengthscale}", "change it"))
     centre = np.zeros(T) if mean is None else np.asarray(mean, dtype=float)
-    return MarkovPrior(tuple(terms), centre, spread)
+    return MarkovPrior(tuple(terms), centre, spread, basis)
 
 
 @dataclass(frozen=True)
 class MeanPosterior:
-    """Posterior of the constant mean: ``estimate`` (T,), ``covariance`` (T, T) and the chain's part in it.
+    """Posterior of the mean's coefficients: ``estimate`` (M,), ``covariance`` (M, M) and the chain's part in it.
 
-    ``precision`` (T, T) = 1^T C^-1 1 and ``score`` (T,) = 1^T C_total^-1 (y - prior mean) with C the covariance of the data
-    at a known mean and C_total the same with an unknown one. ``standard`` (T,) is u in estimate = prior mean + R u with
-    R R^T the prior covariance.
+    ``precision`` (M, M) = B^T C^-1 B and ``score`` (M,) = B^T C_total^-1 (y - prior mean) with B the mean per unit of each
+    coefficient, C the covariance of the data at a known mean and C_total the same with an unknown one. ``standard`` (M,) is
+    u in estimate = prior mean + R u with R R^T the prior covariance.
     """
 
     estimate: np.ndarray
@@ -80,7 +125,7 @@ class MeanPosterior:
 class MarkovPosterior:
     """f given a time series: ``time_mean`` (n, T) at its distinct times, and log p(y).
 
-    ``solution`` holds 1 + T columns: the state at the estimated mean, and its change with each output's mean.
+    ``solution`` holds 1 + M columns: the state at the estimated mean, and its change with each of the mean's coefficients.
     """
 
     prior: MarkovPrior
@@ -97,7 +142,7 @@ class MarkovPosterior:
         """(n, T, T) covariances at the series' distinct times; worked out when first asked for."""
         H, collect = self.space.observe, self.factor.chain.lanes.collect
         units = Solution(*(part[..., 1:] for part in vars(self.solution).values()))
-        response = np.eye(len(H)) + collect(smoothed(self.factor, units, H))
+        response = self.prior.mean_basis(self.series.times) + collect(smoothed(self.factor, units, H))
         own = collect(smoothed_covariance(self.factor, H))
         return symmetric(own + response @ self.constant.covariance @ transposed(response))
 
@@ -143,18 +188,20 @@ def posterior(
     prior: MarkovPrior, series: TimeSeries, space: StateSpace, factor: Factor, scratch: Scratch | None = None
 ) -> MarkovPosterior:
     """The posterior for the observed values of ``series``, given its factor."""
-    lanes, T = factor.chain.lanes, series.n_outputs
+    lanes, M = factor.chain.lanes, len(prior.mean_covariance)
     centre = _centre(prior, series)
-    units = [] if _known(prior) else [-series.rows]
-    columns = np.concatenate([(series.observed - series.rows @ centre)[:, :, None], *units], axis=2)
+    basis = prior.mean_basis(series.times)
+    units = [] if _known(prior) else [-(series.rows @ basis if prior.basis is not None else series.rows)]
+    known = prior.mean_at(series.times, centre)[:, :, None]
+    columns = np.concatenate([series.observed[:, :, None] - series.rows @ known, *units], axis=2)
     solution = solve(factor, lanes.deal(columns), scratch)
     means = lanes.collect(smoothed(factor, solution, space.observe))
     innovation = solution.innovation.reshape(-1, columns.shape[2])
     constant, log_mean = _mean_posterior(prior, centre, innovation.T @ innovation)
-    weights = np.eye(1 + T)[: columns.shape[2]]
+    weights = np.eye(1 + M)[: columns.shape[2]]
     weights[1:, 0] = (constant.estimate - centre)[: columns.shape[2] - 1]
     folded = Solution(*(_fold(part, weights) for part in (solution.predicted, solution.adjoint, solution.innovation)))
-    mean = means @ weights[:, 0] + constant.estimate
+    mean = means @ weights[:, 0] + prior.mean_at(series.times, constant.estimate)
     log_evidence = series.constant - 0.5 * factor.logdet + log_mean
     return MarkovPosterior(prior, series, space, factor, folded, constant, mean, log_evidence)
 
@@ -165,33 +212,38 @@ def _fold(columns: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _known(prior: MarkovPrior) -> bool:
-    """Whether the constant mean is known exactly."""
+    """Whether the mean is known exactly."""
     return not np.any(prior.mean_covariance)
 
 
 def _centre(prior: MarkovPrior, series: TimeSeries) -> np.ndarray:
-    """(T,) numbers to subtract from the data so that large offsets cost no digits."""
+    """(M,) coefficients of what is subtracted from the data so that large offsets cost no digits."""
     measured = ~np.isnan(series.values)
-    if _known(prior):
-        return prior.mean
+    if _known(prior) or prior.basis is not None:
+        return _prior_coefficients(prior)
     average = np.where(measured, series.values, 0.0).sum(axis=0) / np.maximum(measured.sum(axis=0), 1)
     return np.where(measured.any(axis=0), average, prior.mean)
+
+
+def _prior_coefficients(prior: MarkovPrior) -> np.ndarray:
+    """(M,) prior mean of the mean's coefficients."""
+    return prior.mean if prior.basis is None else np.zeros(len(prior.mean_covariance))
 
 
 def _mean_posterior(prior: MarkovPrior, centre: np.ndarray, quadratic: np.ndarray) -> tuple[MeanPosterior, float]:
     """Posterior of the mean and -1/2 (y - mean)^T C^-1 (y - mean) - log-determinant, the mean integrated out.
 
-    ``quadratic`` is Y^T C^-1 Y for the columns Y = [y - centre, -1_1 ... -1_T]. With mean = prior mean + R u, u ~ N(0, I),
-    the exponent is quadratic in u; it is evaluated at its minimum, where no large numbers are left to cancel.
+    ``quadratic`` is Y^T C^-1 Y for the columns Y = [y - centre, -unit_1 ... -unit_M]. With coefficients = prior mean + R u,
+    u ~ N(0, I), the exponent is quadratic in u; it is evaluated at its minimum, where no large numbers are left to cancel.
     """
-    T = len(centre)
+    M, expected = len(centre), _prior_coefficients(prior)
     if _known(prior):
-        nothing = np.zeros((T, T))
-        return MeanPosterior(prior.mean, nothing, nothing, np.zeros(T), np.zeros(T)), -0.5 * float(quadratic[0, 0])
+        nothing = np.zeros((M, M))
+        return MeanPosterior(expected, nothing, nothing, np.zeros(M), np.zeros(M)), -0.5 * float(quadratic[0, 0])
     linear, precision = quadratic[1:, 0], quadratic[1:, 1:]
     half = root(prior.mean_covariance[None])[0].T
-    offset = prior.mean - centre
-    inner = np.eye(T) + half.T @ precision @ half
+    offset = expected - centre
+    inner = np.eye(M) + half.T @ precision @ half
     u = -np.linalg.solve(inner, half.T @ (linear + precision @ offset))
     shift = offset + half @ u
     covariance = symmetric(half @ np.linalg.solve(inner, half.T))
@@ -215,7 +267,9 @@ def predict(posterior: MarkovPosterior, times: np.ndarray, order: int = 0) -> tu
 
 def _observe(prior: MarkovPrior, space: StateSpace, order: int) -> np.ndarray:
     """(T, D) matrix that reads f, or its derivative of this order, from the state."""
-    return space.observe if order == 0 else observe_slope(prior.terms, order, space.compact)
+    if order == 0:
+        return space.observe
+    return np.concatenate([term.observe(space.compact, order) for term in prior.terms], axis=1)
 
 
 def _predict_block(posterior: MarkovPosterior, times: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
@@ -233,10 +287,10 @@ def _predict_block(posterior: MarkovPosterior, times: np.ndarray, order: int) ->
     cross = H @ covariance
     means = H @ (state + covariance @ (carried @ column))
     own = cross @ H.T - cross @ (carried @ information @ after.transition) @ transposed(cross)
-    constant = 1.0 if order == 0 else 0.0  # a constant has no slope
-    response = constant * np.eye(len(H)) + means[:, :, 1:]
+    response = posterior.prior.mean_basis(times, order) + means[:, :, 1:]
     spread = response @ posterior.constant.covariance @ transposed(response)
-    return means[:, :, 0] + constant * posterior.constant.estimate, symmetric(own + spread)
+    mean = posterior.prior.mean_at(times, posterior.constant.estimate, order)
+    return means[:, :, 0] + mean, symmetric(own + spread)
 
 
 def _filtered(posterior: MarkovPosterior, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -275,12 +329,12 @@ def sample(
     result = np.empty((n_samples, len(times), series.n_outputs))
     for start in range(0, n_samples, COLUMNS):
         count = min(COLUMNS, n_samples - start)
-        mean = constant.estimate[:, None] + half @ rng.standard_normal((len(half), count))
+        drawn = constant.estimate[:, None] + half @ rng.standard_normal((len(half), count))
         path = prior_paths(factor.chain, count, rng)
         seen = factor.chain.sight @ path + rng.standard_normal((*factor.chain.sight.shape[:3], count))
-        error = lanes.deal(series.observed[:, :, None] - series.rows @ mean) - seen
+        error = lanes.deal(series.observed[:, :, None] - series.rows @ prior.mean_at(series.times, drawn)) - seen
         correction = solve(factor, error)
         moved = H @ path + smoothed(factor, correction, H)
-        values = lanes.collect(moved)[new] + (mean if order == 0 else 0.0)
+        values = lanes.collect(moved)[new] + prior.mean_at(times, drawn, order)
         result[start : start + count] = values.transpose(2, 0, 1)
     return result

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import factorial
+from math import comb, factorial
 
 import numpy as np
 from scipy.special import gammainc
@@ -195,38 +195,76 @@ def _exponential_moments(tau: np.ndarray, count: int) -> np.ndarray:
     return result
 
 
+SMOOTHNESS = (0.5, 1.5, 2.5, 3.5, 4.5)  # nu of the Matern processes used here, which have nu + 1/2 states
+
+
 @cache
 def matern(nu: float) -> Matern:
-    """The Matern process of smoothness 1/2, 3/2 or 5/2, once or twice differentiable for the latter two."""
-    if nu not in (0.5, 1.5, 2.5):
-        raise DataError(worded("nu", "0.5, 1.5 or 2.5", f"{nu!r}", "only these have a finite state used here"))
+    """The Matern process of smoothness 1/2, 3/2, ... 9/2, whose functions have nu - 1/2 derivatives.
+
+    Its spectral density is proportional to (1 + w^2)^-d, d = nu + 1/2; the variance of derivative j is therefore
+    prod_{i <= j} (2 i - 1) / (2 d - 2 i - 1), and the diffusion 2^(2 d - 1) (d - 1)!^2 / (2 d - 2)!.
+    """
+    if nu not in SMOOTHNESS:
+        raise DataError(worded("nu", "one of " + ", ".join(map(str, SMOOTHNESS)), f"{nu!r}", "only these have a state here"))
     d = int(nu + 0.5)
     drift = np.eye(d, k=1)
-    drift[-1] = [[-1.0], [-1.0, -2.0], [-1.0, -3.0, -3.0]][d - 1]
-    diffusion = np.zeros((d, d))
-    diffusion[-1, -1] = [2.0, 4.0, 16.0 / 3.0][d - 1]
-    stationary = [np.eye(1), np.eye(2), np.array([[1.0, 0.0, -1.0 / 3.0], [0.0, 1.0 / 3.0, 0.0], [-1.0 / 3.0, 0.0, 1.0]])]
+    drift[-1] = [-float(comb(d, k)) for k in range(d)]
+    diffusion, stationary = np.zeros((d, d)), np.zeros((d, d))
+    diffusion[-1, -1] = 2.0 ** (2 * d - 1) * factorial(d - 1) ** 2 / factorial(2 * d - 2)
+    variances = np.cumprod([1.0, *((2.0 * i - 1.0) / (2.0 * d - 2.0 * i - 1.0) for i in range(1, d))])
+    for a in range(d):
+        for b in range(a % 2, d, 2):
+            stationary[a, b] = (-1.0) ** ((b - a) // 2) * variances[(a + b) // 2]
     powers = [np.linalg.matrix_power(drift + np.eye(d), k) / factorial(k) for k in range(d)]
-    return Matern(nu, drift, diffusion, stationary[d - 1], np.array(powers))
+    return Matern(nu, drift, diffusion, stationary, np.array(powers))
 
 
 @dataclass(frozen=True)
 class MaternTerm:
-    """One separable part K(t, t') (x) covariance of the prior, K a unit-variance Matern kernel.
+    """Functions g of covariance K(t, t') (x) ``covariance`` (q, q), K a unit-variance Matern kernel, and what f has of them.
 
-    A constant factor of the kernel belongs into ``covariance`` (T, T), which may be singular.
+    A constant factor of the kernel belongs into ``covariance``, which may be singular. ``read`` (C, A, q): f is the sum over
+    a < A of read[:, a] times derivative a of g; None: f is g.
     """
 
     nu: float
     lengthscale: float
     covariance: np.ndarray
+    read: np.ndarray | None = None
+
+    @property
+    def rate(self) -> float:
+        """By how much a derivative is larger than the state that stands for it."""
+        return float(np.sqrt(2.0 * self.nu) / self.lengthscale)
+
+    @property
+    def n_columns(self) -> int:
+        """C, of f."""
+        return len(self.covariance) if self.read is None else len(self.read)
+
+    def observe(self, compact: bool, order: int = 0) -> np.ndarray:
+        """(C, states) matrix that reads f, or its derivative of this order by time, from the state of ``assemble``."""
+        n_states, (basis, _) = matern(self.nu).n_states, _split(self.covariance, compact)
+        read = np.eye(len(basis))[:, None] if self.read is None else self.read
+        highest = order + read.shape[1] - 1
+        if highest >= n_states:
+            got = f"Matern(nu={self.nu:g})"
+            remedy = (
+                f"use Matern(nu={highest + 0.5}) or a smoother one" if highest < len(SMOOTHNESS) else "ask for a lower one"
+            )
+            raise DataError(worded("kernel", f"one whose functions have {highest} derivative(s)", got, remedy))
+        result = np.zeros((len(read), n_states, basis.shape[1]))
+        for a in range(read.shape[1]):
+            result[:, order + a] = self.rate ** (order + a) * (read[:, a] @ basis)
+        return result.reshape(len(read), -1)
 
 
 @dataclass(frozen=True)
 class StateSpace:
     """The sum of several terms as one process: f = observe x, x_{i+1} = transition_i x_i + N(0, noise_i).
 
-    ``transition``, ``noise`` (n, D, D); ``stationary`` (D, D); ``observe`` (T, D); ``slices`` gives each term's states,
+    ``transition``, ``noise`` (n, D, D); ``stationary`` (D, D); ``observe`` (C, D); ``slices`` gives each term's states,
     ordered derivative first, output second; ``compact`` says whether states were saved where a covariance is singular.
     """
 
@@ -241,45 +279,29 @@ class StateSpace:
 def assemble(
     terms: Sequence[MaternTerm], gaps: np.ndarray, compact: bool = False, scratch: Scratch | None = None
 ) -> StateSpace:
-    """The state space of sum_r K_r (x) Sigma_r for the time differences ``gaps`` (n,).
+    """The state space of the sum of all terms for the time differences ``gaps`` (n,).
 
-    Each term has d_r T states with Q = Q_r(tau) (x) Sigma_r. ``compact`` spends only d_r rank(Sigma_r) states, which
+    Each term has d_r q_r states with Q = Q_r(tau) (x) Sigma_r. ``compact`` spends only d_r rank(Sigma_r) states, which
     gives the same distribution of f but no derivative in the directions that Sigma_r lacks.
     """
-    bases, cores = zip(*(_split(term.covariance, compact) for term in terms), strict=True)
+    cores = [_split(term.covariance, compact)[1] for term in terms]
     sizes = [matern(term.nu).n_states * len(core) for term, core in zip(terms, cores, strict=True)]
     stops = np.cumsum(sizes)
     slices = tuple(slice(int(stop - size), int(stop)) for stop, size in zip(stops, sizes, strict=True))
     total = sum(sizes)
     transitions, noises = [], []
-    stationary, observe = np.zeros((total, total)), np.zeros((len(terms[0].covariance), total))
-    for term, basis, core, part in zip(terms, bases, cores, slices, strict=True):
+    stationary = np.zeros((total, total))
+    observe = np.concatenate([term.observe(compact) for term in terms], axis=1)
+    for term, core, part in zip(terms, cores, slices, strict=True):
         process = matern(term.nu)
         tau = process.steps(gaps, term.lengthscale)
         transitions.append((process.transition(tau), np.eye(len(core))))
         noises.append((process.process_noise(tau), core))
         stationary[part, part] = np.kron(process.stationary, core)
-        observe[:, part.start : part.start + len(core)] = basis
     scratch, shape = scratch or Fresh(), (len(gaps), total, total)
     transition = _block_diagonal(transitions, slices, scratch.empty("transition", shape))
     noise = _block_diagonal(noises, slices, scratch.empty("noise", shape))
     return StateSpace(transition, noise, stationary, observe, slices, compact)
-
-
-def observe_slope(terms: Sequence[MaternTerm], order: int, compact: bool) -> np.ndarray:
-    """(T, D) matrix that reads the derivative of this order, by time, from the state of ``assemble``."""
-    parts = []
-    for term in terms:
-        process = matern(term.nu)
-        if order >= process.n_states:
-            got = f"Matern(nu={term.nu:g})"
-            remedy = "use Matern(nu=1.5) for first derivatives, Matern(nu=2.5) for second ones"
-            raise DataError(worded("kernel", f"one whose functions have {order} derivative(s)", got, remedy))
-        basis, _ = _split(term.covariance, compact)
-        own = np.zeros((len(basis), process.n_states, basis.shape[1]))
-        own[:, order] = basis * (np.sqrt(2.0 * term.nu) / term.lengthscale) ** order
-        parts.append(own.reshape(len(basis), -1))
-    return np.concatenate(parts, axis=1)
 
 
 def _block_diagonal(

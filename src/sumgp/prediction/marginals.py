@@ -1,28 +1,96 @@
-"""Marginals by draws where the law bends, with numbers common to all points, and the likelier branch.
+"""Marginals at single points: Gaussian mixtures, and draws where the law bends or a bound is near.
 
-Draws that belong to a point: the same standard normal numbers at every point, moved onto the law there.
-What is read off them at one point (interval ends, spread, probabilities) does not depend on which other points are
-predicted.
+Draws that belong to a point are the same standard normal numbers at every point, moved onto the law there. What is read off
+them at one point (interval ends, spread, probabilities) does not depend on which other points are predicted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import logsumexp, ndtr, ndtri
 from scipy.stats import qmc
 
 from sumgp.laws import UnitFreeLaw
 from sumgp.numerics import LOG_2PI
-from sumgp.prediction.closed_noise import measured_outputs, noise_variances
+from sumgp.prediction.closed_noise import drawn_measurements, noise_variances
 from sumgp.priors import canonical_order
-from sumgp.strategies import Unprojected, projected_draws
+from sumgp.strategies import Fitted, Unprojected, join_points, projected_draws
 
 if TYPE_CHECKING:
     from sumgp.prediction.posterior import Posterior
+
+
+class Points(NamedTuple):
+    """Prediction points: unit-free inputs (n, D) and the user's (n, D + E)."""
+
+    inputs: np.ndarray
+    x: np.ndarray
+
+
+PRECISION = 1e-9  # of a quantile, in standard deviations of the narrowest component
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianMixture:
+    """K weighted Gaussians at each of n points and T outputs: means and sds (K, n, T), weights (K,)."""
+
+    means: np.ndarray
+    sds: np.ndarray
+    weights: np.ndarray
+
+    def cdf(self, values: np.ndarray) -> np.ndarray:
+        """(n, T) probability below ``values``."""
+        return np.einsum("k,knt->nt", self.weights, ndtr((values - self.means) / self.sds))
+
+    def log_density(self, values: np.ndarray) -> np.ndarray:
+        """(n, T) log densities at ``values``."""
+        z = (values - self.means) / self.sds
+        parts = -0.5 * z**2 - np.log(self.sds) - 0.5 * LOG_2PI + np.log(self.weights)[:, None, None]
+        return logsumexp(parts, axis=0)
+
+    @property
+    def std(self) -> np.ndarray:
+        """(n, T) standard deviations."""
+        centre = np.einsum("k,knt->nt", self.weights, self.means)
+        return np.sqrt(np.einsum("k,knt->nt", self.weights, self.sds**2 + (self.means - centre) ** 2))
+
+    def quantile(self, probability: float) -> np.ndarray:
+        """(n, T) quantiles."""
+        return mixture_quantile(self.means, self.sds, self.weights, probability)
+
+
+def mixture_quantile(means: np.ndarray, sds: np.ndarray, weights: np.ndarray, probability: float) -> np.ndarray:
+    """(n, T) quantiles of Gaussian mixtures with means, sds (K, n, T) and weights (K,), by safeguarded Newton steps."""
+    z = ndtri(probability)
+    ends = means + z * sds
+    if len(weights) == 1:
+        return ends[0]
+    # The quantile lies between the smallest and the largest of the components' own quantiles.
+    low, high = ends.min(axis=0).ravel(), ends.max(axis=0).ravel()
+    value = np.einsum("k,knt->nt", weights, ends).ravel()
+    flat_means, flat_sds = means.reshape(len(weights), -1), sds.reshape(len(weights), -1)
+    going = np.arange(len(value))
+    for _ in range(60):
+        m, sd, v = flat_means[:, going], flat_sds[:, going], value[going]
+        s = (v - m) / sd
+        # Not as matrix products, which round otherwise where other points are open too.
+        F = np.einsum("k,kp->p", weights, ndtr(s))
+        density = np.einsum("k,kp->p", weights / np.sqrt(2.0 * np.pi), np.exp(-0.5 * s**2) / sd)
+        below = probability > F
+        low[going], high[going] = np.where(below, v, low[going]), np.where(below, high[going], v)
+        with np.errstate(all="ignore"):
+            newton = v - (F - probability) / density
+        inside = np.isfinite(newton) & (newton > low[going]) & (newton < high[going])
+        value[going] = np.where(inside, newton, 0.5 * (low[going] + high[going]))
+        going = going[np.abs(value[going] - v) >= PRECISION * sd.min(axis=0)]
+        if not len(going):
+            break
+    return value.reshape(means.shape[1:])
+
 
 SEPARATE = 4.0  # a gap between component means that separates branches, in the components' own standard deviations
 
@@ -48,6 +116,73 @@ def likelier_mean(means: np.ndarray, variances: np.ndarray, weights: np.ndarray)
     side = np.where(weights @ below >= 0.5, below, ~below)
     share = weights[:, None] * np.where(separate, side, True)
     return np.einsum("kn,knc->nc", share, means) / share.sum(axis=0)[:, None]
+
+
+# Share of an output's variance due to the law's curvature above which draws tell its distribution. A parabola's end is
+# nearer than a Gaussian's 97.5 % quantile from a share of 3 % on, nearer than its 99.95 % quantile from 1 %.
+BENT = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class PointMarginals:
+    """Unit-free: the mixture of the outputs, mean (n, C) and covariance (n, C, C) of all columns; and the points whose
+    marginals are told by draws, because they are strongly bent or near a bound."""
+
+    mixture: GaussianMixture
+    centre: np.ndarray
+    covariance: np.ndarray
+    drawn: np.ndarray  # (n,)
+    drawn_parts: list[Unprojected]  # of each component, at these points
+
+
+def point_marginals(
+    fitted: Fitted, n_outputs: int, points: Points, near: Callable[[GaussianMixture, np.ndarray], np.ndarray] | None
+) -> PointMarginals:
+    """Marginals at some points; ``near`` tells those whose mixture comes near a bound."""
+    weights, T = fitted.weights, n_outputs
+    inputs, x = points
+    parts = fitted.local_posteriors(inputs, x)
+    mean = np.stack([p.mean for p in parts])
+    variance = np.stack([np.einsum("ncc->nc", p.covariance)[:, :T] for p in parts])
+    bends_law = fitted.law is not None and not fitted.law.is_linear
+    centre = likelier_mean(mean, variance, weights) if bends_law else np.einsum("k,knc->nc", weights, mean)
+    if fitted.law is not None:
+        # Constants are one value for all points: the mixture's own mean of them.
+        unknown = fitted.law.constants
+        centre[:, unknown] = np.einsum("k,knc->nc", weights, mean[:, :, unknown])
+    offset = mean - centre
+    covariance = np.einsum("k,kncd->ncd", weights, np.stack([p.covariance for p in parts]))
+    covariance = covariance + np.einsum("k,knc,knd->ncd", weights, offset, offset)
+    means = mean[:, :, :T]
+    drawn = np.zeros(len(x), dtype=bool)
+    bends = [p.bend for p in parts if p.bend is not None]
+    if len(bends) == len(parts):
+        extra = np.stack([b.variance[:, :T] for b in bends])
+        means = means + np.stack([b.shift[:, :T] for b in bends])
+        drawn = np.any(np.einsum("k,knt->nt", weights, extra / (variance + extra + 1e-300)) > BENT, axis=1)
+        variance = variance + extra
+    sds = np.sqrt(np.maximum(variance, 1e-300))
+    mixture = GaussianMixture(means, sds, weights)
+    if near is not None:
+        drawn = drawn | near(mixture, x)
+    free = [(p.free or Unprojected(p.mean, p.covariance)).at(drawn) for p in parts] if drawn.any() else []
+    return PointMarginals(mixture, centre, covariance, drawn, free)
+
+
+def join_marginals(parts: Sequence[PointMarginals]) -> PointMarginals:
+    """The points of all parts in turn."""
+    mixture = GaussianMixture(
+        np.concatenate([p.mixture.means for p in parts], axis=1),
+        np.concatenate([p.mixture.sds for p in parts], axis=1),
+        parts[0].mixture.weights,
+    )
+    return PointMarginals(
+        mixture,
+        np.concatenate([p.centre for p in parts]),
+        np.concatenate([p.covariance for p in parts]),
+        np.concatenate([p.drawn for p in parts]),
+        [join_points(some) for some in zip(*(p.drawn_parts for p in parts if p.drawn_parts), strict=True)],
+    )
 
 
 BANDWIDTH = 0.9  # of the smoothed density, times the spread and M^(-1/5) (Silverman's rule)
@@ -201,19 +336,10 @@ def drawn_marginals(posterior: Posterior, parts: Sequence[Unprojected], points: 
     numbers = common_numbers(fitted.weights, rank, T if closed else 1)
     columns = point_draws(law, parts, numbers, posterior.x[points])
     if closed:
-        return DrawnMarginals(np.sort(_measured(posterior, columns, numbers, points), axis=0))
+        return DrawnMarginals(np.sort(drawn_measurements(posterior, columns, numbers, points), axis=0))
     draws = posterior.outputs_of(columns, points)
     if posterior.noisy:
         sds = posterior.scaling.y_scale * np.sqrt(noise_variances(posterior, points))[numbers.owners]
         draws = draws + numbers.noise[:, :, None] * sds
         draws = draws if posterior.ends is None else posterior.ends.at(points).clipped(draws)
     return DrawnMarginals(np.sort(draws, axis=0))
-
-
-def _measured(posterior: Posterior, columns: np.ndarray, numbers: CommonNumbers, points: np.ndarray) -> np.ndarray:
-    """(M, n, T) measurements of closed data that belong to draws (M, n, C), each with the noise of its own component."""
-    draws = np.empty((*columns.shape[:2], len(posterior.output_names)))
-    for k in np.unique(numbers.owners):
-        own, noise = numbers.owners == k, posterior.fitted.components[k].noise_covariance
-        draws[own] = measured_outputs(posterior, columns[own], numbers.noise[own][:, None, :], noise, points)
-    return draws
