@@ -355,7 +355,7 @@ def test_chosen_for_large_maps_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose_map_solver(Asked(Dense()), data_, None) == Dense()
     monkeypatch.setattr(preparation, "LARGE_MAP", 1200)
     model = ConstrainedGP(SHARES, outputs=NAMES)
-    assert preparation.choose_solver(model, data_, laws["hard"])[0] == Automatic()
+    assert preparation.choose_solver(model, data_, laws["hard"], None)[0] == Automatic()
 
 
 def test_one_input_without_a_state_space(monkeypatch: pytest.MonkeyPatch) -> None:

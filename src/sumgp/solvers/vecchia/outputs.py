@@ -116,7 +116,7 @@ def output_rows(x: np.ndarray, y: np.ndarray, law: LinearRows, factor: np.ndarra
 
 
 def _signs(columns: np.ndarray) -> np.ndarray:
-    """(k,) signs that make each column's cubes about its mean add up to more than zero: outputs in any order give one basis."""
+    """(k,) signs that make the cubes of each column about its mean add up to more than zero, whatever order outputs have."""
     return np.where(np.sum((columns - columns.mean(axis=0)) ** 3, axis=0) < 0, -1.0, 1.0)
 
 
