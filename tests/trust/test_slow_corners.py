@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from equivalence.small_problems import small_prior, some_data, some_theta
+from equivalence.small_problems import assert_gradient, small_prior, some_data, some_theta
 from sklearn.gaussian_process.kernels import Matern
 
 from sumgp import ConstrainedGP
 from sumgp.solvers.dense import KroneckerEvidence
 from sumgp.solvers.joint import JointEvidence
 from sumgp.solvers.markov.evidence import Markov, MarkovObjectiveEvidence
+from sumgp.solvers.unknown_total import UnknownTotalEvidence, given_linear_law
 
 
 def test_a_short_series_of_many_outputs_has_the_same_evidence_by_the_faster_form() -> None:
@@ -45,6 +46,36 @@ def test_joint_evidence_alone_is_that_with_its_gradient(missing: float) -> None:
     rows[:, 0] = [1.0, -2.0, 0.5, -1.0]
     evidence, theta = JointEvidence(prior, x, y, rows, np.zeros((6, 1))), some_theta(prior)
     assert evidence.value(theta) == pytest.approx(evidence(theta)[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_an_unknown_total_has_the_same_evidence_by_the_faster_form(missing: float) -> None:
+    """Value and gradient of a law whose total is unknown, with and without gaps, beside conditioning the full joint."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0.0, 10.0, 30))[:, None]
+    prior = small_prior(unknown=np.array([4.0]), kernels=(Matern(1.4, nu=2.5),), T=8)
+    y = rng.standard_normal((30, 8))
+    y[rng.random(y.shape) < missing] = np.nan
+    rows = np.broadcast_to(np.append(rng.uniform(0.5, 2.0, 8), -0.7), (30, 1, 9))
+    totals = np.full((30, 1), 0.4)
+    fast, plain = given_linear_law(prior, x, y, rows, totals), JointEvidence(prior, x, y, rows, totals)
+    assert isinstance(fast, UnknownTotalEvidence)
+    theta = prior.start() + 0.2 * rng.standard_normal(prior.n_parameters)
+    (value, gradient), (expected, slope) = fast(theta), plain(theta)
+    assert value == pytest.approx(expected, abs=1e-7)
+    np.testing.assert_allclose(gradient, slope, atol=1e-8 * np.max(np.abs(slope)))
+    assert_gradient(fast, theta)
+
+
+def test_other_laws_stay_with_the_full_joint() -> None:
+    x, y = np.arange(30.0)[:, None], np.random.default_rng(0).standard_normal((30, 8))
+    rows = np.ones((30, 1, 9))
+    prior = small_prior(8, unknown=np.array([4.0]), kernels=(Matern(1.4, nu=2.5),))
+    assert isinstance(given_linear_law(prior, x, y, rows, np.zeros((30, 1))), UnknownTotalEvidence)
+    assert isinstance(given_linear_law(prior, x, y, rows, x), JointEvidence)
+    assert isinstance(given_linear_law(prior, x, y, rows * (1.0 + x[:, :, None]), np.zeros((30, 1))), JointEvidence)
+    known = small_prior(8, kernels=(Matern(1.4, nu=2.5),))
+    assert isinstance(given_linear_law(known, x, y, rows[:, :, :8], np.zeros((30, 1))), JointEvidence)
 
 
 @pytest.mark.parametrize("law", [None, "a**2 + b**2 = 1"])

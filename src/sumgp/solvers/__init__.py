@@ -12,9 +12,9 @@ from sumgp.solvers.dense import (
     fits_kronecker,
 )
 from sumgp.solvers.functionals import SlopeOfOffset
-from sumgp.solvers.joint import JointEvidence
 from sumgp.solvers.latent_evidence import LatentEvidence
 from sumgp.solvers.markov import Markov
+from sumgp.solvers.unknown_total import given_linear_law
 from sumgp.solvers.value_basis import MEAN_VARIANCE, ValueBasis
 from sumgp.solvers.vecchia import Vecchia
 from sumgp.solvers.weights import JointGaussian, JointSum, WeightPosterior, build_features, condition_on_data
@@ -27,7 +27,6 @@ __all__ = [
     "Dense",
     "DenseEvidence",
     "Evidence",
-    "JointEvidence",
     "JointGaussian",
     "JointSum",
     "Kronecker",
@@ -43,4 +42,5 @@ __all__ = [
     "closed_rows",
     "condition_on_data",
     "fits_kronecker",
+    "given_linear_law",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 from sumgp.errors import ConstraintError, DataError
 from sumgp.laws import Law, SumLaw, linear_rows, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw
-from sumgp.solvers import ClosedEvidence, Evidence, JointEvidence, build_features, condition_on_data
+from sumgp.solvers import ClosedEvidence, Evidence, build_features, condition_on_data, given_linear_law
 from sumgp.strategies.averaging import EvidenceOf, fit_candidates, mix
 from sumgp.strategies.linearized import LawEngine
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy, closed_imbalance, closed_law_rows
@@ -81,7 +81,7 @@ class Conditioned(Strategy):
 
         def evidence(prior: MultitaskPrior, order: np.ndarray) -> Evidence:
             columns = [*order, *range(T, rows.shape[2])]
-            joint = JointEvidence(prior, problem.x, problem.y[:, order], rows[:, :, columns], totals)
+            joint = given_linear_law(prior, problem.x, problem.y[:, order], rows[:, :, columns], totals)
             return joint if closed is None else ClosedEvidence(joint, prior, closed.of(np.arange(len(rows)), order))
 
         fitted = fit_candidates(problem, priors, evidence)
