@@ -129,9 +129,7 @@ def check_row_labels(X: Any, Y: Any) -> None:
     warnings.warn(f"X, Y: row labels differ ({seen}); rows were paired by position: {remedy}", SumGPWarning, stacklevel=4)
 
 
-def warn_of_settings_without_effect(
-    solver: Solver, strategy: Strategy | None, restarts: int, rank: int | None = None
-) -> None:
+def warn_of_settings_without_effect(solver: Solver, strategy: Strategy | None, restarts: int, rank: int | None) -> None:
     """Name settings that were changed from their defaults and that Markov() and Vecchia() do not look at."""
     changed = [f"restarts={restarts}"] if restarts != DEFAULT_RESTARTS else []
     changed += [f"rank={rank}"] if rank is not None and solver.on_blocks else []
