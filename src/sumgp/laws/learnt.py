@@ -49,8 +49,8 @@ def learnt_errors(law: Law, data: Data) -> tuple[LearntError, ...]:
         return ()
     if law.unknowns:
         raise DataError(
-            f"constraint: '+- unknown' beside unknown constants ({', '.join(law.unknowns)}) cannot be told apart; give the "
-            "size of the error as a number, or the constants"
+            f"constraint: '+- unknown' and unknown constants ({', '.join(law.unknowns)}) cannot be estimated together; give "
+            "the size of the error as a number, or the constants"
         )
     filled = np.where(data.measured, data.y, 1.0)
     with np.errstate(all="ignore"):

@@ -40,6 +40,8 @@ def split_tolerance(text: str) -> Tolerant:
         raise place.error(f"{last['sign']} stands once, at the end of a law, before the size of its error: a + b = 1 +- 0.5")
     if size.strip().lower() == "unknown":
         return Tolerant(law.rstrip(), TO_BE_ESTIMATED)
+    if law.rstrip().endswith("(") and size.rstrip().endswith(")"):
+        raise place.error(f"leave out the brackets: the law ends in {last['sign']} and the size of its error")
     if not _NUMBER.match(size.strip()) or not float(size) < LARGEST:
         raise place.error(
             f"after {last['sign']} a number is expected, the standard deviation of the law's error in the law's units (not "
