@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from sumgp.strategies.taper import SmoothTaper, lowering
 
 import sumgp
 from sumgp.laws import Potential
-from sumgp.strategies.taper import SmoothTaper, lowering
 
 MOTION, ENERGY = "d(z, t) = v", "k/2*z**2 + m/2*v**2 = E"
 
