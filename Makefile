@@ -37,6 +37,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Installing sumgp and its dependencies into .venv (once; takes a minute or two)"
 	@$(PIP_INSTALL) --upgrade pip
 	@$(PIP_INSTALL) -e ".[test,docs,dask,app]"
+	@$(BIN)/python -m compileall -q src  # pip compiles what it copies; an editable install would compile at every first call
 	@printf '%s\n' "$(CURDIR)" > $@
 
 $(BENCH_READY): $(READY)

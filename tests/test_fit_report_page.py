@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import tempfile
 import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.gaussian_process.kernels import Matern
 
 import sumgp
+from sumgp.cli.app import run
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "fit-report.md").read_text(encoding="utf-8")
 ATTRIBUTES = {"status", "strategy", "kernel", "uncertainty", "log_evidence"}
@@ -46,7 +49,25 @@ def real_keys() -> frozenset[str]:
     for law in (None, SQUARES, "z + v = 1"):
         keys |= report_keys(law, rows=40, solver=sumgp.Markov(), **quick)
     keys |= report_keys("z + v = 1", rows=60, solver=sumgp.Vecchia(), **quick)
-    return frozenset(keys)
+    keys |= report_keys(f"{SQUARES} +- unknown", **quick)
+    keys |= report_keys("d(z, t) = v; d(v, t) = -k*z", constants={"k": "unknown"}, uncertainty="plug-in")
+    return frozenset(keys | dated_keys() | command_keys())
+
+
+def dated_keys() -> set[str]:
+    """Of a fit over dates."""
+    days = pd.DataFrame({"t": pd.date_range("2024-01-01", periods=8)})
+    gp = sumgp.ConstrainedGP(None, outputs=["z"], uncertainty="plug-in").fit(days, np.sin(np.arange(8.0))[:, None])
+    return set(gp.fit_report_.details)
+
+
+def command_keys() -> set[str]:
+    """Of a fit by ``sumgp fit``."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "table.csv"
+        table.write_text("t,z\n" + "\n".join(f"{i},{np.sin(i)}" for i in range(8)), encoding="utf-8")
+        assert run(["fit", str(table), "--inputs", "t", "--plug-in", "--out", f"{folder}/out", "--json"]) == 0
+        return set(sumgp.load(f"{folder}/out/model.sumgp").fit_report_.details)
 
 
 def test_every_key_of_a_report_is_on_the_page() -> None:

@@ -62,7 +62,10 @@ def __getattr__(name: str) -> Any:
     if name == "datasets":
         return import_module("sumgp.datasets")
     if name not in _HOME_OF:
-        raise AttributeError(f"module 'sumgp' has no attribute {name!r}")
+        from difflib import get_close_matches
+
+        near = "".join(f"; did you mean {other!r}?" for other in get_close_matches(name, __all__, n=1))
+        raise AttributeError(f"module 'sumgp' has no attribute {name!r}{near}")
     value = getattr(import_module(f"sumgp.{_HOME_OF[name]}"), name)
     globals()[name] = value
     return value

@@ -58,7 +58,7 @@ def directly() -> sumgp.ConstrainedGP:
 
 
 def test_the_verdict_comes_first(fitted: Fitted) -> None:
-    assert "The law helps: rows that were left out are missed by" in fitted.page
+    assert "The law helps: the error on left-out rows is" in fitted.page
     order = [fitted.page.index(f'id="{name}"') for name in ("words", "figures", "scores", "values", "downloads", "python")]
     assert order == sorted(order)
     assert re.findall(r'<figure [^>]*id="figure-(\w+)" data-figure', fitted.page) == ["outputs", "law", "calibration"]

@@ -181,8 +181,8 @@ WRONG = [
     Wrong("exp() = z", "got ')'", ")"),
     Wrong("z = 0,5", "with a point", ","),
     # things that programs can do and formulas cannot
-    Wrong("z.real = 1", "no attribute access", "."),
-    Wrong("np.exp(z) = 1", "no attribute access", "."),
+    Wrong("z.real = 1", "write the name alone", "."),
+    Wrong("os.exp(z) = 1", "write the name alone", "."),
     Wrong("z[0] = 1", "not part of a formula", "["),
     Wrong("'z' = 1", "backticks", "'"),
     Wrong('"z" = 1', "backticks", '"'),

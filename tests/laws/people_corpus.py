@@ -123,7 +123,7 @@ HINTED = [
     # derivatives
     Hinted("z' = v", "z v", "write d(z, t)", "d(z, t) = v"),
     Hinted("Δz = v", "z v", "write d(z, t)", "d(z, t) = v"),
-    Hinted("∂z/∂t = v", "z v", "write d(z, t)", "d(z, t) = v"),
+    Hinted("∂²z/∂t² = v", "z v", "write d(z, t, 2)", "d(z, t, 2) = v"),
     Hinted("d²z/dt² = v", "z v", "write d(z, t, 2)", "d(z, t, 2) = v"),
     Hinted("d(z) = v", "z v", "an output and an input", "d(z, t) = v"),
     Hinted("d(z, v) = 1", "z v", "derivatives are taken by inputs", "d(z, t) = 1"),

@@ -9,7 +9,7 @@ import pytest
 
 from sumgp import ConstraintError
 from sumgp.laws import FormulaConstraint
-from sumgp.laws.formula.hints import FUNCTIONS
+from sumgp.laws.formula.hint_texts import FUNCTIONS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "laws.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(

@@ -8,21 +8,24 @@ from unicodedata import normalize
 
 import numpy as np
 import pytest
+from laws.people_code_corpus import MISTYPED, TYPED
 from laws.people_corpus import HINTED, UNDERSTOOD, Hinted, Understood
 from laws.people_new_corpus import READ, SLIPS, Read
 
 from sumgp import ConstraintError, parse_constraint
 from sumgp.laws import FormulaConstraint
-from sumgp.laws.formula.hints import FUNCTIONS, near_name, unknown_function
+from sumgp.laws.formula.hint_texts import FUNCTIONS
+from sumgp.laws.formula.hints import near_name, unknown_function
 
 
 def test_there_are_sixty_of_each_kind() -> None:
-    old, new = [case.text for case in (*UNDERSTOOD, *HINTED)], [case.text for case in (*READ, *SLIPS)]
-    assert len({*old, *new}) == len(old) + len(new)
-    assert min(len(old), len(new)) >= 60
+    corpora = (*UNDERSTOOD, *HINTED), (*READ, *SLIPS), (*TYPED, *MISTYPED)
+    texts = [case.text for corpus in corpora for case in corpus]
+    assert len(set(texts)) == len(texts)
+    assert min(map(len, corpora)) >= 60
 
 
-@pytest.mark.parametrize("case", READ, ids=lambda case: case.text)
+@pytest.mark.parametrize("case", [*READ, *TYPED], ids=lambda case: case.text)
 def test_derivatives_bounds_and_errors_are_read_as_meant(case: Read) -> None:
     outputs, inputs = case.outputs.split(), case.inputs.split()
     constraint = FormulaConstraint(case.text, case.constants)
@@ -54,7 +57,7 @@ def test_understood_as_meant(case: Understood) -> None:
     np.testing.assert_allclose(law.residual(f, np.zeros((7, 0)))[:, 0], meant, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("case", [*HINTED, *SLIPS], ids=lambda case: case.text)
+@pytest.mark.parametrize("case", [*HINTED, *SLIPS, *MISTYPED], ids=lambda case: case.text)
 def test_refused_with_a_hint_that_leads_to_the_law(case: Hinted) -> None:
     names = case.outputs.split()
     given = {} if "constants=" in case.phrase else case.constants

@@ -262,6 +262,25 @@ def test_a_wrong_law_is_not_called_converged() -> None:
     assert model.fit_report_.status != "converged"
 
 
+def test_rows_without_measurements_continue_the_law() -> None:
+    """Growth measured up to 2.5, forecast to 5 by a row of NaN at the end."""
+    X, Y = measured(1, rows=25, noise=0.02)
+    X, Y = np.vstack([X[:13], [[5.0]]]), np.vstack([Y[:13], [[np.nan]]])
+    posterior = ConstrainedGP(LAW, outputs=["n"], inputs=["t"], constants=UNKNOWN).fit(X, Y).posterior(NEW)
+    best = least_squares(lambda p: growth(p, X[:13, 0]) - Y[:13, 0], TRUE).x
+    lower, upper = posterior.interval()
+    assert np.abs(posterior.mean[:, 0] - growth(best, NEW[:, 0])).max() < 0.05
+    assert np.all((lower[:, 0] < growth(TRUE, NEW[:, 0])) & (growth(TRUE, NEW[:, 0]) < upper[:, 0]))
+
+
+def test_a_search_that_does_not_settle_ends_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sumgp.strategies.collocation_path.MOST_WORK", 1.0)
+    with pytest.warns(SumGPWarning, match="still change with shorter lengthscales"):
+        model = fitted()
+    assert len(model.fit_report_["candidate_weights"]) == 1
+    assert "still change" in model.fit_report_.status
+
+
 @pytest.mark.parametrize(
     ("more", "error", "phrase"),
     [

@@ -12,14 +12,22 @@ from scipy.integrate import solve_ivp
 from sumgp.laws import FormulaConstraint
 from sumgp_studies.public import Case, Part, PublicSet, plan, read_hierarchy, scored, sets_named
 from sumgp_studies.public.competitors import COMPETITORS
-from sumgp_studies.public.equations import catalysis_rates, fitzhugh_rates, linear_rates, lotka_rates
-from sumgp_studies.public.methods import Prediction
+from sumgp_studies.public.equations import (
+    PROTEIN_CONSTANTS,
+    PROTEIN_STATES,
+    catalysis_rates,
+    fitzhugh_rates,
+    linear_rates,
+    lotka_rates,
+    protein_rates,
+)
+from sumgp_studies.public.methods import Prediction, with_ends
 from sumgp_studies.public.page import ratios, scores_table, write_page
 from sumgp_studies.public.run import run_public_task, thinned
 from sumgp_studies.public.system import System, least_squares_fit
 
-SETS = ("distillation", "pooling", "fitzhugh_nagumo", "lotka_volterra", "ode_system", "catalysis", "helmholtz", "drifters",
-        "magnetometer", "jura", "gemas")  # fmt: skip
+SETS = ("distillation", "pooling", "fitzhugh_nagumo", "protein_transduction", "lotka_volterra", "ode_system", "catalysis",
+        "helmholtz", "drifters", "magnetometer", "jura", "gemas")  # fmt: skip
 
 
 def solution(rates, span, start, times, constants=()):
@@ -60,6 +68,12 @@ def write_equations(folder):
     truth = pd.DataFrame({"time": t, "V": z[:, 0], "R": z[:, 1]})
     truth.to_csv(folder / "fitzhugh_nagumo" / "fn_truth.csv", index=False)
     pd.concat([truth.assign(replicate=k) for k in range(3)]).to_csv(folder / "fitzhugh_nagumo" / "fn_replicates.csv")
+    t = np.array([0.0, 1, 2, 4, 5, 7, 10, 15, 20, 30, 40, 50, 60, 80, 100])
+    z = solution(protein_rates, (0, np.log(101)), (1, 0, 1, 0, 0), np.log1p(t), tuple(PROTEIN_CONSTANTS.values()))
+    truth = pd.DataFrame(z, columns=list(PROTEIN_STATES)).assign(time=t)
+    truth.to_csv(folder / "fitzhugh_nagumo" / "ptrans_truth.csv", index=False)
+    for level in ("low", "high"):
+        truth.assign(replicate=1).to_csv(folder / "fitzhugh_nagumo" / f"ptrans_replicates_{level}.csv", index=False)
 
 
 def write_fields(folder, generator):
@@ -213,3 +227,22 @@ def test_values_that_a_law_determines_count_as_covered():
     away = np.array([1e-3, 1e-9])  # the first is missed, the second round-off
     (found,) = scored(case, lambda case: lambda x, y: Prediction(y + away, y + away, y + away, 0 * y))
     assert found["coverage"] == 0.5
+
+
+def test_a_solved_equation_meets_its_laws(folder):
+    """Slopes by differences of the solution, and the laws as they are given to the fit."""
+    case = next(iter(sets_named(["protein_transduction"])[0].load(folder)))
+    s, h = np.linspace(0.5, 4.0, 9), 1e-4
+    constants = tuple(PROTEIN_CONSTANTS.values())
+    z, above, below = (solution(protein_rates, (0, 4.1), (1, 0, 1, 0, 0), s + d, constants) for d in (0.0, h, -h))
+    law = FormulaConstraint(list(case.own_laws), PROTEIN_CONSTANTS).bind(case.outputs, case.inputs)
+    slopes = [(above - below)[:, d.output] / (2 * h) for d in law.derivatives]
+    np.testing.assert_allclose(law.residual(np.column_stack([z, *slopes]), s[:, None]), 0.0, atol=1e-6)
+
+
+def test_our_fit_is_told_that_the_equation_holds_where_it_is_scored(folder):
+    case = next(iter(sets_named(["ode_system"])[0].load(folder)))
+    x, y = with_ends(case)
+    assert x[-2:, 0].tolist() == [min(case.x.min(), case.parts[0].x.min()), max(case.x.max(), case.parts[0].x.max())]
+    assert np.isnan(y[-2:]).all()
+    np.testing.assert_array_equal(y[:-2], case.y)

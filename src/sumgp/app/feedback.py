@@ -12,7 +12,7 @@ from sumgp.laws import FormulaConstraint, bind_constraint
 from sumgp.laws.formula import constant_names, in_plain_words, near_name
 
 EMPTY, UNDERSTOOD, INCOMPLETE, MISTAKE = "empty", "understood", "incomplete", "mistake"
-SAYS = "This is what the law says of predictions:"
+SAYS = "This is what the law means for predictions:"
 PLACEHOLDER = 1.0  # stands for a constant without a value, to look for other mistakes already
 MEANT = re.compile(r"did you mean '([^']+)'\?")
 INDENT = 4  # spaces before the law in an error's text

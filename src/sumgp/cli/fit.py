@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from sumgp.cli import arguments
-from sumgp.cli.outputs import check_folder
+from sumgp.cli.outputs import check_folder, load_plotting
 from sumgp.cli.points import as_points, grid_over, points_from, require_filled
 from sumgp.cli.progress import stages
 from sumgp.cli.summary import print_summary
@@ -69,13 +69,14 @@ def fit(
 def _results(
     gp: ConstrainedGP, frame: pd.DataFrame, points: pd.DataFrame | None, grid: int, title: str, console: Console
 ) -> tuple[FitStudy, dict[str, bytes]]:
-    """The fit with its scores at the prediction points, and the files that tell of it."""
+    """The fit with its scores at the prediction points, and the files with it."""
     outputs = list(gp.outputs or ())
     with stages(console, "fit") as tell, threads_for(frame[outputs].size):
         _, told = caught(lambda: gp.fit(frame.drop(columns=outputs), frame[outputs], progress=tell))
         gp.fit_report_.details.update(title=title, warnings=list(told))  # for the report, also when it is written again
         found = study(gp, grid_over(gp.data_, grid) if points is None else as_points(gp, points), told, tell)
         tell("report and files")
+        load_plotting()
         return found, result_files(found, title)
 
 
@@ -135,7 +136,7 @@ def chosen_columns(path: Path, inputs: str, outputs: str | None, constants: dict
     if both:
         from sumgp.errors import DataError, worded
 
-        raise DataError(worded("--outputs", "columns that are no inputs", f"{min(both)!r} in both", "remove it from one"))
+        raise DataError(worded("--outputs", "columns that are not inputs", f"{min(both)!r} in both", "remove it from one"))
     wanted = list(dict.fromkeys([*x_names, *extra, *y_names]))
     frame = number_columns(table, wanted, str(path), reading.decimal, may_be_dates=x_names)
     needed = list(dict.fromkeys([*x_names, *extra]))

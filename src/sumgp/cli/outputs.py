@@ -1,8 +1,9 @@
-"""Folders and files that results may go to, checked before any work is done."""
+"""Folders and files that results may go to, checked before any work is done; the library that draws them."""
 
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 
 from sumgp.errors import DataError, worded
@@ -31,3 +32,16 @@ def check_file(path: Path, force: bool) -> None:
         raise DataError(worded("-o", "a new file", f"{str(path)!r}, which exists", "choose another name or add --force"))
     if not path.absolute().parent.is_dir():
         raise DataError(worded("-o", "a file in an existing folder", f"{str(path)!r}", "create the folder first"))
+
+
+def load_plotting() -> None:
+    """Matplotlib without the docstrings that it writes for each of its classes: a third of its loading time, and a program
+    shows none of them. For the command line only; in a user's own process they stay."""
+    from matplotlib import artist as artists
+
+    writer = artists.kwdoc
+    artists.kwdoc = lambda artist: ""
+    try:
+        import_module("matplotlib.figure")
+    finally:
+        artists.kwdoc = writer

@@ -32,7 +32,7 @@ def read_table(table: Any, wanted: Sequence[str] | None, argument: str, calendar
     if frame is None:
         return Columns(table, {})
     names = tuple(str(name) for name in frame.columns)
-    if len(set(names)) < len(names):
+    if len(set(names)) < len(names) or not set(map(str, wanted or ())) <= set(names):
         return Columns(frame, {}, names)  # the reader of columns has the words for that
     numbers: dict[str, np.ndarray] = {}
     found: dict[str, Dates] = {}

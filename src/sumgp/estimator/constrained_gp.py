@@ -253,6 +253,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         """Names of data columns that the law needs besides the inputs."""
         if isinstance(self.constraint, Law):
             return self.constraint.extra_columns
+        if not isinstance(self.constants or {}, Mapping):
+            raise DataError(worded("constants", "a dictionary", repr(self.constants)[:60], 'e.g. constants={"E": 0.8}'))
         named = [v for v in (self.constants or {}).values() if isinstance(v, str) and v != "unknown"]
         return tuple(dict.fromkeys(named))
 

@@ -64,7 +64,9 @@ def unpack(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
             document = _document(path, archive.read(entries.pop(DOCUMENT)))
             arrays = [_array(path, archive.read(entries[name])) for name in _in_order(path, entries)]
     except (zipfile.BadZipFile, EOFError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: damaged, truncated, or no model file ({error}); save the model again") from error
+        raise DataError(
+            f"{path}: damaged, truncated, or not a model file ({error}); give a file written by save(), or save again"
+        ) from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
     return document, arrays

@@ -271,7 +271,7 @@ def _try_out(model: ConstrainedGP) -> None:
     if not isinstance(weights, np.ndarray) or weights.shape != (len(components),) or not len(components):
         raise DataError("model file: weights and components differ in number; it is damaged")
     if np.any(weights < 0) or abs(float(weights.sum()) - 1.0) > 1e-6:
-        raise DataError("model file: the weights are no probabilities; it is damaged")
+        raise DataError("model file: the weights are not probabilities; the file is damaged")
     with np.errstate(all="ignore"):
         posterior = model.posterior(model.data_.x[:1])
         mean, std = posterior.mean, posterior.std

@@ -143,7 +143,7 @@ class Reader:
     def _object(self, mark: str, node: dict[str, Any], depth: int) -> Any:
         kind = known_classes().get(mark)
         if kind is None:
-            raise DataError(f"model file: {mark!r:.40} is no part of a model; the file is damaged or of a later version")
+            raise DataError(f"model file: {mark!r:.40} is not part of a model; the file is damaged or of a later version")
         names = [f.name for f in fields(kind)]
         # Fields with a default may have come after the file was written.
         needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}

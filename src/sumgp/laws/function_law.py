@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sumgp.errors import ConstraintError, counted
-from sumgp.laws.law import Law
+from sumgp.laws.law import Law, relaxed_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,10 @@ class FunctionLaw(Law):
         return np.abs(self.jacobian(f, x) * f[:, None, :]).max(axis=2)
 
     def relaxed(self, scale: np.ndarray) -> FunctionLaw:
-        return self if self.relax is None else replace(self.relax(scale), **self._facts_of(range(self.n_rows)))
+        if self.relax is None:
+            return self
+        select = None if self.select is None else partial(relaxed_rows, self.select, scale)
+        return replace(self.relax(scale), select=select, **self._facts_of(range(self.n_rows)))
 
     def rows(self, chosen: Sequence[int]) -> Law:
         kept = list(chosen)

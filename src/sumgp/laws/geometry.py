@@ -43,6 +43,11 @@ class UnitFreeLaw:
         return np.flatnonzero(self.law.noise > 0)
 
     @property
+    def is_soft(self) -> bool:
+        """True if no row holds exactly."""
+        return len(self.soft_rows) == self.n_rows
+
+    @property
     def n_rows(self) -> int:
         """Number of rows R."""
         return self.law.n_rows

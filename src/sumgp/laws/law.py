@@ -231,7 +231,7 @@ class SumLaw(Law):
         if self.is_linear:
             return self
         columns = tuple((c, t.relaxed(float(scale[c]))) for c, t in self.columns)
-        select = None if self.select is None else partial(_relaxed_rows, self.select, scale)
+        select = None if self.select is None else partial(relaxed_rows, self.select, scale)
         return replace(self, columns=columns, select=select)
 
     def involved(self) -> np.ndarray:
@@ -282,5 +282,6 @@ class SumLaw(Law):
         return (*lines, f"total: {total}")
 
 
-def _relaxed_rows(select: Callable[[Sequence[int]], Law], scale: np.ndarray, rows: Sequence[int]) -> Law:
+def relaxed_rows(select: Callable[[Sequence[int]], Law], scale: np.ndarray, rows: Sequence[int]) -> Law:
+    """Some of the rows of a law that was continued beyond its domain."""
     return select(rows).relaxed(scale)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,10 +49,12 @@ def learnt_errors(law: Law, data: Data) -> tuple[LearntError, ...]:
         return ()
     if law.unknowns:
         raise DataError(
-            f"constraint: '+- unknown' beside unknown constants ({', '.join(law.unknowns)}) cannot be told apart; give the "
-            "size of the error as a number, or the constants"
+            f"constraint: '+- unknown' and unknown constants ({', '.join(law.unknowns)}) cannot be estimated together; give "
+            "the size of the error as a number, or the constants"
         )
-    filled = np.where(data.measured, data.y, 1.0)
+    # A derivative is measured nowhere.
+    measured = np.hstack([data.measured, np.zeros((len(data.y), len(law.derivatives)), dtype=bool)])
+    filled = np.where(measured, np.hstack([data.y, np.ones((len(data.y), len(law.derivatives)))]), 1.0)
     with np.errstate(all="ignore"):
         residual = law.residual(filled, data.x)
         # An output that a row does not hold has no slope there, whatever its value.
@@ -60,7 +62,7 @@ def learnt_errors(law: Law, data: Data) -> tuple[LearntError, ...]:
     active = law.active(data.x)
     found = []
     for row in asked:
-        complete = ~np.any(needed[:, row] & ~data.measured, axis=1) & active[:, row] & np.isfinite(residual[:, row])
+        complete = ~np.any(needed[:, row] & ~measured, axis=1) & active[:, row] & np.isfinite(residual[:, row])
         values = residual[complete, row]
         if len(values) < FEWEST_ROWS:
             raise DataError(
@@ -81,7 +83,9 @@ def with_errors(law: Law, errors: tuple[LearntError, ...]) -> Law:
     for error in errors:
         noise[error.row], bias[error.row] = error.sd, error.bias
         notes[error.row] = (*notes[error.row], f"error: {error}")
-    law = replace(law, noise=noise, notes=tuple(notes))
+    assert isinstance(law, (SumLaw, FunctionLaw))
+    select = None if law.select is None else _Selected(law.select, errors)
+    law = replace(law, noise=noise, notes=tuple(notes), select=select)
     if isinstance(law, SumLaw):
         total = law.total + bias if isinstance(law.total, np.ndarray) else _Shifted(law.total, bias)
         return replace(law, total=total)
@@ -116,3 +120,16 @@ class _Relaxed:
     def __call__(self, scale: np.ndarray) -> FunctionLaw:
         law = self.relax(scale)
         return replace(law, noise=self.noise, residual_function=_Shifted(law.residual_function, -self.bias))
+
+
+@dataclass(frozen=True)
+class _Selected:
+    """Some of the rows with the same errors."""
+
+    select: Callable[[Sequence[int]], Law]
+    errors: tuple[LearntError, ...]
+
+    def __call__(self, rows: Sequence[int]) -> Law:
+        place = {row: i for i, row in enumerate(rows)}
+        kept = tuple(replace(error, row=place[error.row]) for error in self.errors if error.row in place)
+        return with_errors(self.select(rows), kept)

@@ -31,6 +31,8 @@ def plot_posterior(
 
     ``ax``: one Axes, which takes all outputs, or one for each output (and one more for the residual).
     """
+    if not isinstance(labels or {}, Mapping):
+        raise DataError(worded("labels", "a dictionary", repr(labels)[:60], 'e.g. labels={"z": "position in m"}'))
     named = dict(labels or {})
     known = (*posterior.data.input_names, *posterior.output_names)
     wrong = [name for name in named if name not in known]

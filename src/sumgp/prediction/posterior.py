@@ -243,6 +243,8 @@ class Posterior:
     def sample(self, n: int = 1, random_state: int = 0) -> np.ndarray:
         """(n, points, T) joint draws; each obeys law and bounds (with its own value of an unknown constant)."""
         self._check_joint("sample")
+        if n < 0:
+            raise DataError(worded("n", "a number of draws of zero or more", str(n), "e.g. 100"))
         points = Points(self.scaling.inputs(self.x), self.x)
         if self.noisy and self.closed:
             T, numbers = self._n_outputs, np.random.default_rng([random_state, 1])

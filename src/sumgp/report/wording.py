@@ -37,7 +37,7 @@ class Verdict:
 
 
 def verdict(found: FitStudy) -> Verdict:
-    """Does the law help? By rows left out, where they can be; else whether anything asks for a look."""
+    """Does the law help? By rows left out, where they can be; else whether anything should be looked at."""
     asking = sum(not entry.good for entry in advice(found))
     rest = "" if not asking else f" {asking} finding{'s' if asking > 1 else ''} below should be looked at."
     if found.violation is None:
@@ -46,10 +46,10 @@ def verdict(found: FitStudy) -> Verdict:
     if found.plain_left_out is not None:
         ratio = _ratio(found.left_out.rmse, found.plain_left_out.rmse)
     if ratio > 1.0 + CLEARLY:
-        text = f"The law makes the predictions worse: rows that were left out are missed by {percent(ratio - 1.0)} more"
+        text = f"The law makes the predictions worse: the error on left-out rows is {percent(ratio - 1.0)} larger"
         return Verdict("worse", f"{text} than without it.{rest}")
     if ratio < 1.0 - CLEARLY:
-        text = f"The law helps: rows that were left out are missed by {percent(1.0 - ratio)} less than without it."
+        text = f"The law helps: the error on left-out rows is {percent(1.0 - ratio)} smaller than without it."
         return Verdict("look" if asking else "better", text + rest)
     text = "The predictions keep the law"
     text += ", and are about as accurate as without it." if np.isfinite(ratio) else "; there is no score without the law."

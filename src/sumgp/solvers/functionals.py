@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process.kernels import Kernel, Matern
 
 from sumgp.laws import LatentMap
 from sumgp.numerics import pivoted_cholesky, solve_lower
-from sumgp.priors import KernelDerivatives, MultitaskPrior
+from sumgp.priors import KernelDerivatives, MultitaskPrior, lengthscale_mask
 
 Order = tuple[int, ...]
 CARRIED = 1e-12  # of the prior variance of a derivative: so little is left open at points that pivots carry
@@ -187,8 +187,9 @@ class LatentFeatures:
         return total
 
     def differentiated(self, order: Order, x_scale: np.ndarray) -> LatentFeatures:
-        """The derivatives of all outputs; constants have none."""
-        terms = tuple(term.differentiated(order) for term in self.terms)
+        """The derivatives of all outputs; constants have none, and errors of soft laws stay what they are."""
+        T = len(self.latent.offset)
+        terms = tuple(term.differentiated(order) if np.any(term.weights[:T]) else term for term in self.terms)
         offset = ConstantOffset(np.zeros_like(self.offset.value))
         return replace(self, terms=terms, offset=offset, unknown=np.zeros_like(self.unknown), order=order)
 
@@ -215,11 +216,21 @@ def latent_features(prior: MultitaskPrior, theta: np.ndarray, points: np.ndarray
     if Q:
         weights = np.zeros((C, Q, 1))
         weights[range(T + U, C), range(Q), 0] = np.sqrt(prior.soft)
-        terms.append(functional_term(hyper.kernels[0], [(0,) * points.shape[1]], weights, points))
+        terms.append(functional_term(_rough(hyper.kernels), [(0,) * points.shape[1]], weights, points))
     offset = np.concatenate([latent.offset, np.zeros(U + Q)])
     return LatentFeatures(
         tuple(terms), latent, np.sqrt(prior.mean_variance), np.sqrt(prior.unknown), C, ConstantOffset(offset)
     )
+
+
+def _rough(kernels: Sequence[Kernel]) -> Kernel:
+    """Kernel of errors of soft laws: they vary over the shortest of the lengthscales, and are not smooth.
+
+    Squares of outputs vary faster than the outputs. An error as smooth as these could not follow, and the outputs would have
+    to move instead.
+    """
+    lengths = [np.exp(kernel.theta[lengthscale_mask(kernel)]) for kernel in kernels]
+    return Matern(np.min([np.broadcast_to(a, lengths[0].shape) for a in lengths if len(a)], axis=0), nu=0.5)
 
 
 @dataclass(frozen=True)

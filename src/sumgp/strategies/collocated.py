@@ -196,7 +196,7 @@ def _open_constants(law: Law, component: CollocationComponent) -> Iterator[str]:
             yield (f"constants: only a combination of {name!r} and {other!r} is determined; give the value of one of them")
         elif correlation[i].max() > ROUGH_TIE and sd[i] > ROUGH_SHARE * abs(unit_free[i]):
             yield (
-                f"constants: {name!r} can hardly be told apart from {other!r}, and its interval is rough; measure over a "
+                f"constants: {name!r} can hardly be distinguished from {other!r}, and its interval is rough; measure over a "
                 "longer range, or give the value of one of them"
             )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -35,6 +36,7 @@ MORE_VARIANCE = 4.0
 RELEASE = 15.0
 SAME_MEAN, SAME_SD = 0.25, 0.1  # in sds, and as a share: two lengthscales give the same curves and constants
 MOST_POINTS = 1500
+MOST_WORK = 1e11  # multiplications in all solves, after which no further lengthscale is tried (one input): 10 to 15 s
 DENSER = 1.4  # points a lengthscale with several inputs, over those with one: residuals between them are 1e-4 again
 
 
@@ -89,6 +91,7 @@ class Path:
     density: float  # of the grid
     found: list[Candidate] = field(default_factory=list)
     settled: list[Candidate] = field(default_factory=list)
+    work: float = 0.0
     coarser: float = 1.0  # than the lengthscales ask for is the grid, where a limit on its points is reached
 
     @property
@@ -135,7 +138,8 @@ class Path:
     def _tried(self, family: Family, fits: tuple[OutputFit | None, ...], j: int, last: Candidate | None) -> Candidate | None:
         """The candidate of a share, warm-started from the last; None where it needs too many points or has no solution."""
         z, coarser = self._points(family, SHARES[j] * common_lengthscales(fits))
-        if len(z) > MOST_POINTS or (coarser > 1.0 and self.found):
+        enough = coarser > 1.0 or (self.work > MOST_WORK and not self._several)
+        if len(z) > MOST_POINTS or (self.found and enough):
             return None
         self.coarser = max(self.coarser, coarser)
         self.setting.problem.progress(f"law: {family.name}, {SHARES[j]:.2g} of the lengthscale")
@@ -160,22 +164,31 @@ class Path:
         problem = setting.collocation(law, bases, z, np.full(len(start.constants), UNKNOWN_VARIANCE))
         noise = np.array([1.0 if fit is None else fit.noise for fit in fits])
         levels = FINE_LEVELS if self._several else LEVELS
-        solution = solve_collocation(problem, self._start_weights(problem, z, last), setting.noise_variances(noise), levels)
+        solution = self._solve(problem, self._start_weights(problem, z, last), noise, levels)
         determined = setting.determined(problem, solution.w)
         if determined:
             bases, problem, w = _released(bases, problem, solution.w)
-            solution = solve_collocation(problem, w, setting.noise_variances(noise), levels[-1:])
+            solution = self._solve(problem, w, noise, levels[-1:])
         elif self._several:
             bases, problem, w = _with_volume(bases, problem, solution.w, setting.noise_variances(noise), levels[-1])
-            solution = solve_collocation(problem, w, setting.noise_variances(noise), levels[-1:])
+            solution = self._solve(problem, w, noise, levels[-1:])
         score = left_out_score(setting, problem, solution, setting.noise_variances(noise))
         for _ in range(NOISE_UPDATES if setting.problem.noise.known is None else 0):
             noise = score.noise
-            solution = solve_collocation(problem, solution.w, setting.noise_variances(noise), levels[-1:])
+            solution = self._solve(problem, solution.w, noise, levels[-1:])
             score = left_out_score(setting, problem, solution, setting.noise_variances(noise))
         values = problem.values(solution.w)[:, : len(fits)]
         total = score.log_density - 0.5 * (np.log(share) / LOG_SD) ** 2
         return Candidate(family, share, total, score, determined, tuple(bases), problem, solution, noise, z, values)
+
+    def _solve(
+        self, problem: CollocationProblem, start: np.ndarray, noise: np.ndarray, levels: Sequence[float]
+    ) -> CollocationSolution:
+        """The law solved, its work counted."""
+        solution = solve_collocation(problem, start, self.setting.noise_variances(noise), levels)
+        rows = len(problem.x_law) * problem.law.n_rows
+        self.work += solution.steps * problem.n_weights**2 * (rows + problem.n_weights / 3)
+        return solution
 
     def _variances(self, family: Family, fits: tuple[OutputFit | None, ...], lengthscales: np.ndarray) -> np.ndarray:
         """(T,) most probable variances of the outputs given their lengthscales."""

@@ -129,8 +129,8 @@ def _cavities(r: np.ndarray, V: np.ndarray, noise: Whitening, widening: float) -
     q = W.shape[2]
     values, vectors = np.linalg.eigh(np.eye(q) - inverse @ V @ inverse.swapaxes(1, 2))
     values = np.maximum(values, SMALLEST_GAP)
-    z = np.einsum("bqj,bqk,bk->bj", vectors, inverse, r, optimize=True)
-    residual = np.einsum("bkq,bqj,bj->bk", W, vectors, z / values, optimize=True)
+    z = (vectors.swapaxes(1, 2) @ (inverse @ r[:, :, None]))[:, :, 0]
+    residual = (W @ (vectors @ (z / values)[:, :, None]))[:, :, 0]
     # What the other rows leave open has the factor 1 / v - 1 in units of the noise.
     of_noise = 1.0 + widening**2 * (1.0 / values - 1.0)
     variance = np.einsum("bkj,bj->bk", (W @ vectors) ** 2, of_noise)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from sumgp.errors import NumericalError, Status, SumGPWarning
-from sumgp.laws import LawSetup, set_up_law
+from sumgp.laws import LawSetup, UnitFreeLaw, set_up_law
 from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
 from sumgp.priors import MultitaskPrior, local_lengthscales
 from sumgp.solvers import WeightPosterior
@@ -130,7 +130,13 @@ class LawEngine:
         taper = self.taper(prior, theta, taper_length)
         solution = self.solve(state, taper, start if taper is None else None, tolerance)
         conditioning = LawConditioning(self.setup.x, state.root, solution, taper, self.exact)
-        return Component(state.posterior, theta, noise, prior.n_outputs, self.setup.law, conditioning)
+        return Component(state.posterior, theta, noise, prior.n_outputs, self.onto, conditioning)
+
+    @property
+    def onto(self) -> UnitFreeLaw | None:
+        """The law that points are moved onto; None where that would only take them off derivatives that hold exactly."""
+        nearly = self.setup.law.is_soft and not len(self.setup.unknown)
+        return None if self.problem.split is not None and nearly else self.setup.law
 
     def solve(
         self, state: LawState, taper: Taper | None, start: np.ndarray | None = None, tolerance: float | None = None
@@ -288,7 +294,7 @@ class Linearized(Strategy):
             )
         if problem.split is not None:
             report["status"] = disagreement(problem, fitted.priors[best], fitted.maxima[best].theta) or report["status"]
-        return stacked(problem, Fitted(components, weights, setup.law, report), setup.law)
+        return stacked(problem, Fitted(components, weights, engine.onto, report), setup.law)
 
     def _tapers(self, fitted: Candidates, score: LawScores) -> TaperWeights:
         """Those asked for, or all of them, weighed at the best candidate's maximum."""

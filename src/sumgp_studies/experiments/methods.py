@@ -16,7 +16,12 @@ from sumgp.laws import AllOf, FormulaConstraint
 from sumgp_studies.experiments.baselines import PointPrediction, interpolated
 from sumgp_studies.experiments.problem import Dataset
 
-MOVING = ("harmonic_oscillator", "free_fall", "damped_oscillator")  # one output is the derivative of another
+MOVING = (
+    "harmonic_oscillator",
+    "free_fall",
+    "damped_oscillator",
+    "double_pendulum",
+)  # one output is the derivative of another
 ONE_PARAMETER = ("harmonic_oscillator", "free_fall")  # law and motion together leave the time of the start open
 
 
@@ -54,8 +59,8 @@ class Method(ABC):
 class EstimatorMethod(Method):
     """``ConstrainedGP`` with one strategy; ``engine`` names the inference of the transformed outputs.
 
-    ``further_laws`` adds the data set's further laws, ``motion`` its differential law; ``couples`` says that laws may join
-    outputs in one term.
+    ``further_laws`` adds the data set's further laws, ``motion`` its differential law, which stands alone without ``law``;
+    ``couples`` says that laws may join outputs in one term.
     """
 
     name: str
@@ -63,6 +68,7 @@ class EstimatorMethod(Method):
     engine: str = ""
     further_laws: bool = False
     motion: bool = False
+    law: bool = True
     couples: bool = True
 
     def fit(self, dataset: Dataset, settings: Settings) -> Fitted:
@@ -73,7 +79,8 @@ class EstimatorMethod(Method):
         if self.further_laws and dataset.further_constraint is not None:
             constraint = AllOf([constraint, dataset.further_constraint])
         if self.motion:
-            constraint = AllOf([FormulaConstraint(dataset.motion), constraint])
+            rest = [dataset.with_motion or constraint] if self.law else []
+            constraint = AllOf([FormulaConstraint(dataset.motion), *rest])
         gp = ConstrainedGP(
             constraint,
             outputs=list(dataset.outputs),
@@ -169,6 +176,7 @@ def all_methods() -> dict[str, Method]:
         GramMethod("gram", constrained=True),
         EstimatorMethod("linearized", "Linearized"),
         EstimatorMethod("linearized+lengths", "Linearized", further_laws=True),
+        EstimatorMethod("derivative", "Linearized", motion=True, law=False),
         EstimatorMethod("linearized+derivative", "Linearized", motion=True),
         LeastSquares("least-squares"),
     )

@@ -56,7 +56,8 @@ class Dataset:
 
     ``scored_constraint`` is the law against which the violation is measured, where it differs from the law that is
     fitted (a total estimated from more data); ``further_constraint`` holds more laws that a method may add, ``motion`` a
-    differential one. ``family``: all functions that obey the law and the motion, for least squares.
+    differential one, ``with_motion`` what is imposed together with it if not the law itself. ``family``: all functions
+    that obey the law and the motion, for least squares.
     ``truth_is_measured`` says that ``F_test`` holds noisy measurements instead of the noise-free truth.
     """
 
@@ -74,6 +75,7 @@ class Dataset:
     further_constraint: Constraint | None = None
     further_formula: str = ""
     motion: str = ""  # differential law that the outputs obey too, as a formula
+    with_motion: Constraint | None = None
     family: Family | None = None
     lengths: Lengths | None = None
     truth_is_measured: bool = False

@@ -20,6 +20,17 @@ CYCLES = 50.0  # end of the times used of Lotka-Volterra: one and a half cycles,
 FITZHUGH_LAWS = ("d(V, t) = c*(V - V**3/3 + R)", "d(R, t) = -(V - a + b*R)/c")
 LOTKA_LAWS = ("d(y1, x1) = 0.1*y1 - 0.02*y1*y2", "d(y2, x1) = -0.4*y2 + 0.02*y1*y2")
 LINEAR_LAWS = ("d(y1, x1, 2) - y1 + 2*y2 = 0", "d(y2, x1, 2) - 2*y1 + 4*y2 = 1 - x1**2")
+# Fast at first, slow at last: over s = log(1 + t) the curves vary alike everywhere, and rates are exp(s) = 1 + t times as
+# large. That of R follows from the sum.
+PROTEIN_LAWS = (
+    "d(S, s) = exp(s)*(-k1*S - k2*S*R + k3*RS)",
+    "d(Sd, s) = exp(s)*k1*S",
+    "d(RS, s) = exp(s)*(k2*S*R - k3*RS - k4*RS)",
+    "d(Rpp, s) = exp(s)*(k4*RS - Vm*Rpp/(Km + Rpp))",
+    "R + RS + Rpp = 1",
+)
+PROTEIN_STATES = ("S", "Sd", "R", "RS", "Rpp")
+PROTEIN_CONSTANTS = {"k1": 0.07, "k2": 0.6, "k3": 0.05, "k4": 0.3, "Vm": 0.017, "Km": 0.3}
 CATALYSIS_LAWS = ("d(y1, x1) = -0.00588*4.6195*y1/(1 + 4.6195*y1)",)
 
 
@@ -44,6 +55,14 @@ def catalysis_rates(t: float, z: np.ndarray, constants: np.ndarray) -> np.ndarra
     return np.array([-0.00588 * 4.6195 * z[0] / (1 + 4.6195 * z[0])])
 
 
+def protein_rates(s: float, z: np.ndarray, constants: np.ndarray) -> np.ndarray:
+    """Of S, its degraded form, R, their complex and activated R, over s = log(1 + t)."""
+    k1, k2, k3, k4, Vm, Km = constants
+    S, _, R, RS, Rpp = z
+    bound, back = k2 * S * R - k3 * RS, Vm * Rpp / (Km + Rpp)
+    return np.exp(s) * np.array([-k1 * S - bound, k1 * S, -bound + back, bound - k4 * RS, k4 * RS - back])
+
+
 def fitzhugh_nagumo(folder: Path) -> Iterator[Case]:
     """41 measurements of both states, noise .2, three unknown constants; scored against the true curves."""
     frame = pd.read_csv(folder / "fitzhugh_nagumo" / "fn_replicates.csv")
@@ -57,6 +76,24 @@ def fitzhugh_nagumo(folder: Path) -> Iterator[Case]:
             "fitzhugh_nagumo", str(number), x, y, ("t",), ("V", "R"), (), parts, dict.fromkeys("abc", "unknown"),
             latent=True, sizes=np.ones(2), own_laws=FITZHUGH_LAWS, system=system,
         )  # fmt: skip
+
+
+def protein_transduction(folder: Path) -> Iterator[Case]:
+    """15 measurements of five states, noise .001 and .01, six unknown constants; scored against the true curves."""
+    folder = folder / "fitzhugh_nagumo"
+    truth = pd.read_csv(folder / "ptrans_truth.csv")
+    system = System(protein_rates, tuple(PROTEIN_CONSTANTS.values()), (1.0, 0.0, 1.0, 0.0, 0.0), (0, 1, 2, 3, 4), True)
+    x, y = np.log1p(truth[["time"]].to_numpy(float)), truth[list(PROTEIN_STATES)].to_numpy(float)
+    for noise, level in ((0.001, "low"), (0.01, "high")):
+        frame = pd.read_csv(folder / f"ptrans_replicates_{level}.csv")
+        for number in frame["replicate"].unique()[:REPLICATES]:
+            rows = frame[frame["replicate"] == number]
+            yield Case(
+                "protein_transduction", f"noise {noise} {number}", np.log1p(rows[["time"]].to_numpy(float)),
+                rows[list(PROTEIN_STATES)].to_numpy(float), ("s",), PROTEIN_STATES, PROTEIN_LAWS[-1:],
+                (Part(f"noise {noise}", x, y),), dict.fromkeys(PROTEIN_CONSTANTS, "unknown"), latent=True, sizes=np.ones(5),
+                own_laws=PROTEIN_LAWS, bounds=("all >= 0",), system=system,
+            )  # fmt: skip
 
 
 def lotka_volterra(folder: Path) -> Iterator[Case]:

@@ -65,7 +65,8 @@ def fitted(case: Case, law: bool) -> Predict:
         constants=case.constants if law else None,
         groups=[list(group) for group in case.groups] or None,
     )
-    gp.fit(pd.DataFrame(case.x[:, : len(columns)], columns=columns), case.y)
+    x, y = (case.x, case.y) if case.system is None or not law else with_ends(case)
+    gp.fit(pd.DataFrame(x[:, : len(columns)], columns=columns), y)
 
     def predict(x: np.ndarray, y: np.ndarray) -> Prediction:
         table, cells = pd.DataFrame(x[:, : len(columns)], columns=columns), cells_at(case, x)
@@ -79,6 +80,13 @@ def fitted(case: Case, law: bool) -> Predict:
         return Prediction(posterior.mean, lower, upper, shown.log_density(y))
 
     return predict
+
+
+def with_ends(case: Case) -> tuple[np.ndarray, np.ndarray]:
+    """The rows, and rows without measurements where the scored range begins and ends: the equation holds there too."""
+    scored = np.concatenate([case.x, *(part.x for part in case.parts)])
+    ends = np.stack([scored.min(axis=0), scored.max(axis=0)])
+    return np.concatenate([case.x, ends]), np.concatenate([case.y, np.full((2, case.y.shape[1]), np.nan)])
 
 
 def cells_at(case: Case, x: np.ndarray) -> np.ndarray | None:

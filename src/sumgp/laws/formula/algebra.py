@@ -123,7 +123,7 @@ class _Reader:
             return self.length(node)
         if node.function not in _NUMERIC:
             place = replace(node.place, end=node.place.start + len(node.function))
-            raise place.error(_unknown_function(node.function, self.names))
+            raise place.error(_unknown_function(node, self.names))
         if len(node.arguments) != 1:
             bases = "; write log10(a), log2(a), or log(a)/log(b) for another base b" if node.function == "log" else ""
             raise node.place.error(f"{node.function} takes one argument, got {len(node.arguments)}{bases}")
@@ -235,7 +235,13 @@ def _limited(value: sympy.Expr, place: Place) -> sympy.Expr:
     return exact(rounded, place)
 
 
-def _unknown_function(name: str, names: Names) -> str:
+def _unknown_function(node: Call, names: Names) -> str:
+    name = node.function
+    if name in names.outputs and any(set(mentioned(argument)) & set(names.inputs) for argument in node.arguments):
+        return (
+            f"{name!r} is not a function; write {name} alone, which is its value at the same inputs, d(...) for changes "
+            f"from row to row, or {name}*(...) for a product"
+        )
     if names.meaning(name) is not None:
         return f"{name!r} is not a function; write {name}*(...) for a product, and leave units out"
     return unknown_function(name)

@@ -81,7 +81,9 @@ def check_together(rows: Sequence[Row], unknown: Sequence[sympy.Symbol]) -> None
         scale = np.abs(combination) @ np.abs(right[:row]) + np.abs(right[row])
         if np.any(remains > _ROUND_OFF * scale.max(initial=0.0)):
             others = " and ".join(repr(rows[i].text) for i in range(row) if abs(combination[i]) > 1e-9)
-            raise rows[row].place.error(f"this law contradicts {others}: the outputs enter alike, the totals differ")
+            raise rows[row].place.error(
+                f"this law contradicts {others}: the outputs enter alike, the totals differ; correct one, or leave it out"
+            )
 
 
 def _identically_true(row: Row) -> ConstraintError:

@@ -224,7 +224,7 @@ class FormulaConstraint(Constraint):
 
     ``formula``: text, or a list of texts; several laws in one text are separated by ``;`` or line ends. Known are
     + - * / ** ^ ( ) and |a|, sqrt exp log log10 log2 sin cos tan asin acos atan sinh cosh tanh abs, ``sum(p)`` and
-    ``mean(p)`` for outputs p1 ... pk, ``norm(a, b)`` for the distance of points with coordinates a_x, a_y[, a_z],
+    ``mean(p)`` of outputs p1 ... pk or ``all``, ``norm(a, b)`` for the distance of points with coordinates a_x, a_y[, a_z],
     ``d(z, t)`` and ``d(z, t, 2)`` for derivatives of outputs by inputs (also ``dz/dt``), the numbers pi and e, percentages
     (100% is 1), and signs such as ², ½, ·. Names with spaces or signs are quoted with backticks. A law that ends in
     ``+- 0.5`` (or ± 0.5) holds up to an error of that standard deviation, one that ends in ``+- unknown`` up to an error
@@ -258,8 +258,8 @@ class FormulaConstraint(Constraint):
         """True if a law mentions a name, or, in sum(...) and norm(...), the family that it may belong to."""
         if any(name in mentioned(side) for side in self._sides):
             return True
-        inside = [call for side in self._sides for function in ("sum", "norm") for call in calls(side, function)]
-        return any(name.startswith(family) for call in inside for family in mentioned(call))
+        inside = [call for side in self._sides for group in ("sum", "mean", "norm") for call in calls(side, group)]
+        return any(name.startswith(family) or family == ALL for call in inside for family in mentioned(call))
 
     def bind(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> Law:
         """Return a SumLaw if every equation is linear or a sum of transforms of single outputs, else a FunctionLaw.
@@ -270,7 +270,7 @@ class FormulaConstraint(Constraint):
         if not self._laws:
             return no_law(outputs)
         equations, names = self._laws, read_names(outputs, inputs, self.constants)
-        if any("d" in text.lower() for text in self._texts):  # as in d(z, t), diff(z, t), Derivative(z, t), dz/dt
+        if any("d" in text.lower() or "∂" in text for text in self._texts):  # d(z, t), diff(z, t), dz/dt, ∂z/∂t
             equations, names = read_derivatives(equations, names)
         law = _law_of(equations, names)
         return law if np.all(self._tolerances == 0) else held_up_to(law, self._tolerances, self._texts)
@@ -289,8 +289,9 @@ class FormulaConstraint(Constraint):
             meant = name in (*names.known, ALL) or names.family(name) or names.coordinates([name])
             if not meant and name in columns:
                 raise leaf.place.error(
-                    f"{name!r} is no output, input or constant, but the data have a column {name!r}: did you mean "
-                    f"constants={{{name!r}: {name!r}}}, or --constant {name}={name} on the command line?"
+                    f"{name!r} is not an output, input or constant, but the data have a column {name!r}: did you mean "
+                    f"constants={{{name!r}: {name!r}}}, or --constant {name}={name} on the command line? What is to be "
+                    "predicted belongs to the outputs"
                 )
 
     def in_one_unit(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> tuple[tuple[str, ...], ...]:

@@ -22,7 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sumgp.errors import ConstraintError, worded
-from sumgp.laws.formula.hints import ALIASES, FUNCTIONS, SEVERAL, Place, missing_operator
+from sumgp.laws.formula.hint_texts import ALIASES, FUNCTIONS, LENGTH, SEVERAL, SUM
+from sumgp.laws.formula.hints import Place, missing_operator, two_kinds
 from sumgp.laws.formula.tolerance import TOLERANCE_SIGNS, split_tolerance
 from sumgp.laws.formula.tree import (
     Call,
@@ -121,7 +122,7 @@ class _Parser:
             found.append(Equation(*pair, self.text))
             side = following
         if self.current.is_operator("=", "=="):
-            raise self.current.place.error("'=' and a bound in one law; write two laws separated by ';'")
+            raise self.current.place.error(two_kinds(token.text for token in self.tokens))
         if self.current.kind != "end" or not found:
             self.unexpected("")
         return tuple(found)
@@ -162,7 +163,9 @@ class _Parser:
         return self.made(Power(base, exponent, self.since(start)))
 
     def refuse_power_of_function(self, base: Node, at: Token) -> None:
-        """sin²(a) and sin^2 a."""
+        """sin²(a) and sin^2 a, and d^2x."""
+        if isinstance(base, Name) and base.name == "d" and self.current.is_operand:
+            raise at.place.error("write d(z, t, 2) for the second derivative of z by t")
         if isinstance(base, Name) and base.name in (*FUNCTIONS, *ALIASES) and self.current.is_operand:
             raise at.place.error(f"write {base.name}(...)**2 for the square of {base.name}(...)")
 
@@ -172,8 +175,6 @@ class _Parser:
         self.position += 1
         if self.current.kind == "superscript" or self.current.is_operator("**", "^"):
             raise self.current.place.error("a power of a power needs brackets: write (z**2)**3")
-        if isinstance(base, Name) and base.name == "d" and self.current.is_operand:
-            raise token.place.error("write d(z, t, 2) for the second derivative of z by t")
         self.refuse_power_of_function(base, token)
         exponent = self.made(Number(superscript_value(token), token.place))
         return self.made(Power(base, exponent, self.since(start)))
@@ -203,6 +204,8 @@ class _Parser:
             message = "leave out the = at the start; a law has something on both sides of its =, e.g. a + b = 1"
         if token.is_operator("/") and self.position and self.tokens[self.position - 1].is_operator("/"):
             message = "there is no // in a formula; write a/b"
+        if token.is_operator(")") and [word.text.lower() for word in self.tokens[: self.position]][-2:] == ["pi", "("]:
+            message = "pi is a number: write pi for pi()"
         raise token.place.error(message or f"expected a number, a name or a bracket, got {token.text!r}")
 
     def number(self) -> Node:
@@ -215,7 +218,11 @@ class _Parser:
         value = number_value(token)
         if self.taken("%"):
             if self.current.is_operand:
-                raise following.place.error("% after a number is per cent (100% is 1); there is no remainder in a formula")
+                word = self.current.text
+                example = f"; write {token.text}%*{word} for a share" if word.isidentifier() and word != "of" else ""
+                raise following.place.error(
+                    f"% after a number is per cent, 100% is 1{example}; there is no remainder in a formula"
+                )
             value /= 100
         if following.is_operator(",") and self.depth == 0 and self.tokens[self.position + 1].kind == "number":
             raise following.place.error("a number has no comma: write 0.5 with a point, 1000 without a separator")
@@ -223,6 +230,9 @@ class _Parser:
 
     def absolute(self, opening: Token) -> Node:
         """|a| is abs(a)."""
+        following = [token.text for token in self.tokens[self.position : self.position + 4]]
+        if len(following) == 4 and [following[0], *following[2:]] == ["|"] * 3:
+            raise opening.place.error(f"|| is not part of a formula; {LENGTH}")
         self.enter()
         inner = self.sum()
         self.depth -= 1
@@ -260,6 +270,8 @@ class _Parser:
         self.depth -= 1
         if self.taken(")"):
             return
+        if opening.text.lower() == "sum" and self.current.is_operator("="):
+            raise opening.place.error(f"a sum has no running index; {SUM}")
         if self.current.kind == "end" or self.current.is_operator("=", "==", "<=", ">="):
             raise opening.place.error("the bracket opened here is never closed")
         self.unexpected("")
@@ -282,7 +294,7 @@ class _Parser:
             raise token.place.error("this bracket was never opened")
         if token.is_operand:
             before = self.tokens[self.position - 1].text if self.position else ""
-            raise token.place.error(missing_operator(before, token.text, self.text[: token.place.start]))
+            raise token.place.error(missing_operator(before, token.text, self.text, token.place.start))
         if token.is_operator("%"):
             raise token.place.error("% is not part of a formula except after a number: 100% is 1")
         if token.is_operator("|"):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from sumgp.laws.formula.hints import Place
-from sumgp.laws.function_law import FunctionLaw
 from sumgp.laws.law import Law
 
 TO_BE_ESTIMATED = math.nan  # standard deviation of a law's error that the data are to tell
@@ -40,6 +39,8 @@ def split_tolerance(text: str) -> Tolerant:
         raise place.error(f"{last['sign']} stands once, at the end of a law, before the size of its error: a + b = 1 +- 0.5")
     if size.strip().lower() == "unknown":
         return Tolerant(law.rstrip(), TO_BE_ESTIMATED)
+    if law.rstrip().endswith("(") and size.rstrip().endswith(")"):
+        raise place.error(f"leave out the brackets: the law ends in {last['sign']} and the size of its error")
     if not _NUMBER.match(size.strip()) or not float(size) < LARGEST:
         raise place.error(
             f"after {last['sign']} a number is expected, the standard deviation of the law's error in the law's units (not "
@@ -49,20 +50,5 @@ def split_tolerance(text: str) -> Tolerant:
 
 
 def held_up_to(law: Law, sds: np.ndarray, texts: Sequence[str]) -> Law:
-    """The law with errors of these standard deviations (R,), also where it is continued beyond its domain."""
-    soft = replace(law, noise=sds, labels=tuple(texts))
-    if isinstance(soft, FunctionLaw) and soft.relax is not None:
-        return replace(soft, relax=_Relaxed(soft.relax, sds, tuple(texts)))
-    return soft
-
-
-@dataclass(frozen=True)
-class _Relaxed:
-    """The relaxed law with the same errors."""
-
-    relax: Callable[[np.ndarray], FunctionLaw]
-    sds: np.ndarray
-    texts: tuple[str, ...]
-
-    def __call__(self, scale: np.ndarray) -> FunctionLaw:
-        return replace(self.relax(scale), noise=self.sds, labels=self.texts)
+    """The law with errors of these standard deviations (R,)."""
+    return replace(law, noise=sds, labels=tuple(texts))

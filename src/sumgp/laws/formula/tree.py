@@ -1,8 +1,7 @@
 """Words of a formula: tokens, the nodes of its tree, and the names that it may use.
 
-Text of a law to tokens: the one place that knows which characters a formula may hold.
-A new sign of the language is added to ``_TOKEN`` (or to ``_SAME`` if it is another way to write a known one) and taken
-out of ``_REFUSED`` or ``hint_for``; the parser in ``formula_syntax`` then says what it means.
+The one place that knows which characters a formula may hold.
+A new sign is added to ``_TOKEN``, or to ``_SAME`` if it is another way to write a known one.
 """
 
 from __future__ import annotations
@@ -18,9 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sumgp.errors import ConstraintError, worded
+from sumgp.laws.bounds import ALL
 from sumgp.laws.columns import Derivative
 from sumgp.laws.constraint import Unknown
-from sumgp.laws.formula.hints import REACTION, Place, hint_for, unknown_name
+from sumgp.laws.formula.hint_texts import REACTION
+from sumgp.laws.formula.hints import Place, hint_for, unknown_name
 
 if TYPE_CHECKING:
     import sympy
@@ -31,26 +32,25 @@ _FRACTIONS = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒"
 _LETTER = rf"[^\W\d{_SUPERSCRIPTS}{_FRACTIONS}]"
 _WORD = rf"[^\W{_SUPERSCRIPTS}{_FRACTIONS}]"
 _TOKEN = re.compile(
-    r"(?P<space>\s+)"
+    r"(?P<space>\s+|(?:np|numpy|math|jnp|torch|sympy)\.(?=[a-z]))"  # np.sin(z) is sin(z)
     r"|(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     rf"|(?P<fraction>[{_FRACTIONS}])"
     rf"|(?P<superscript>[⁺⁻]?[{_SUPERSCRIPTS}]+)"
-    rf"|(?P<name>{_LETTER}{_WORD}*)"
+    rf"|(?P<name>(?:∂|{_LETTER}){_WORD}*)"
     r"|`(?P<quoted>[^`]+)`"
     r"|(?P<refused>\+-|±|=>|=<|!=|<>|<-+>?|-+>|[≠≈])"
-    r"|(?P<operator>\*\*|==|<=|>=|[-+*/^(),=|%√·⋅×∗−–÷∕⁄<>≤≥])"
+    r"|(?P<operator>\*\*|==|<=|>=|[-+*/^(),=＝≡|%√·⋅×∗−–÷∕⁄<>≤≥⩽⩾≦≧])"
 )
 # Bounds are closed: nothing tells a value from others that are as near to it as one likes.
-_COMPARED = {"<": "<=", ">": ">=", "≤": "<=", "≥": ">="}
+_COMPARED = {**dict.fromkeys("<≤⩽≦", "<="), **dict.fromkeys(">≥⩾≧", ">=")}
 # Other ways to write an operator.
-_SAME = {**_COMPARED, "·": "*", "⋅": "*", "×": "*", "∗": "*", "−": "-", "–": "-", "÷": "/", "∕": "/", "⁄": "/"}
+_SAME = {**_COMPARED, **dict.fromkeys("·⋅×∗", "*"), **dict.fromkeys("−–", "-"), **dict.fromkeys("÷∕⁄", "/")}
+_SAME |= dict.fromkeys("＝≡", "=")
 _SOFT = "stands once, at the end of a law, before the size of its error: a + b = 1 +- 0.5"
 _REFUSED = {
     "=>": "is not part of a formula; write >= for a bound",
     "=<": "is not part of a formula; write <= for a bound",
-    "!=": "is not a law; only equalities and bounds are imposed",
-    "≠": "is not a law; only equalities and bounds are imposed",
-    "<>": "is not a law; only equalities and bounds are imposed",
+    **dict.fromkeys(("!=", "≠", "<>"), "is not a law; only equalities and bounds are imposed"),
     "<-": "can be read in two ways; write = for an equation, and a < -b with a space for a bound",
     "+-": _SOFT,
     "±": _SOFT,
@@ -89,7 +89,8 @@ def tokens(text: str) -> list[Token]:
         if kind == "refused":
             raise place.error(f"{match[kind]!r} {_REFUSED.get(match[kind], REACTION)}")
         if kind != "space":
-            found.append(Token(kind, _SAME.get(match[kind], match[kind]), place))
+            written = match[kind].replace("∂", "d", 1) if kind == "name" else match[kind]  # ∂u/∂x is du/dx
+            found.append(Token(kind, _SAME.get(written, written), place))
         position = match.end()
     return [*found, Token("end", "", Place(text, len(text), len(text) + 1))]
 
@@ -224,11 +225,8 @@ Constant = float | str | Callable
 
 @dataclass(frozen=True)
 class Names:
-    """Every name a formula may use; names of the user hide the built-in ``pi`` and ``e``.
-
-    ``columns`` maps a constant to the data column that gives its value, ``functions`` to a function of X. ``derivatives``
-    are those that the formula mentions, by the names ``read_derivatives`` gives them.
-    """
+    """Every name a formula may use; names of the user hide the built-in ``pi`` and ``e``. ``columns`` maps a constant to
+    the data column that gives its value, ``functions`` to a function of X; ``derivatives`` are those of the formula."""
 
     outputs: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -274,7 +272,9 @@ class Names:
         return None if value is None else sympy.Rational(value.numerator, value.denominator)
 
     def family(self, name: str) -> dict[int, str]:
-        """Names ``name1, name2, ...`` or ``name_1, name_2, ...`` by their index, ascending; empty if there are none."""
+        """Names ``name1, name2, ...`` or ``name_1, name_2, ...`` by their index, ascending, every output for ``all``."""
+        if name == ALL and ALL not in self.known:
+            return {-i: output for i, output in enumerate(self.outputs, 1)}  # below zero: paired with no other family
         for pattern in (rf"{re.escape(name)}([0-9]+)", rf"{re.escape(name)}_([0-9]+)"):
             found = {int(m[1]): other for other in self.known if (m := re.fullmatch(pattern, other))}
             if found:
