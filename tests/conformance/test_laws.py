@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sumgp.data import Data
 from sumgp.laws import (
     AllOf,
     Constraint,
@@ -17,6 +18,8 @@ from sumgp.laws import (
     SumConstraint,
     Term,
     Unknown,
+    learnt_errors,
+    with_errors,
 )
 from sumgp.transforms import Log, Square
 
@@ -55,7 +58,19 @@ def bound(kind: str) -> Law:
     return CONSTRAINTS[kind].bind(OUTPUTS, INPUTS)
 
 
-LAWS = {kind: bound(kind) for kind in CONSTRAINTS}
+def learnt() -> Law:
+    """Errors of a sum with a varying total and of a function, estimated from rows."""
+    law = AllOf([FormulaConstraint("a + b = t +- unknown"), FormulaConstraint("a*c = 1 +- unknown; b = 2")]).bind(
+        OUTPUTS, INPUTS
+    )
+    generator = np.random.default_rng(0)
+    t = np.linspace(0.5, 2.0, 12)
+    y = np.column_stack([t + 1.0, np.full(12, 2.0), 1.0 / (t + 1.0)]) + 0.1 * generator.standard_normal((12, 3))
+    data = Data(t[:, None], y, tuple(INPUTS), tuple(OUTPUTS))
+    return with_errors(law, learnt_errors(law, data))
+
+
+LAWS = {**{kind: bound(kind) for kind in CONSTRAINTS}, "estimated errors": learnt()}
 
 
 @pytest.fixture(params=LAWS, ids=str)

@@ -120,6 +120,48 @@ def test_a_trend_beside_short_waves_is_found(monkeypatch: pytest.MonkeyPatch) ->
     assert gp.fit_report_.log_evidence > alone.fit_report_.log_evidence + 5.0
 
 
+def test_outputs_that_vary_over_different_distances_have_lengthscales_of_their_own(tmp_path: Path) -> None:
+    """a varies over a quarter of the distances of b; with gaps, one kernel is shared."""
+
+    def truth(x: np.ndarray) -> np.ndarray:
+        a, b = field(4.0 * x, 0), field(x, 1)
+        return np.column_stack([a, b, 1.0 - a - b])
+
+    x, y = data(truth, 500, 0.3)
+    gp = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(x, y)
+    assert gp.fit_report_["kernel"].endswith("for each latent its own")
+    lengths = np.sort(gp.fit_report_["lengthscales"][:, 0])
+    assert lengths[1] > 2.5 * lengths[0]
+    gappy = y.copy()
+    gappy[0, 0] = np.nan
+    shared = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(x, gappy)
+    assert "own" not in shared.fit_report_["kernel"]
+    posterior = gp.posterior(AT)
+    assert np.max(np.abs(posterior.residual())) < 1e-12
+    np.testing.assert_allclose(posterior.sample(3).sum(axis=2), 1.0, atol=1e-12)
+    error = [np.sqrt(np.mean((model.predict(AT) - truth(AT))[:, 1] ** 2)) for model in (gp, shared)]
+    assert error[0] < 0.9 * error[1]
+    gp.save(tmp_path / "own.sumgp")
+    np.testing.assert_array_equal(sumgp.load(tmp_path / "own.sumgp").predict(AT), gp.predict(AT))
+
+
+def test_small_maps_are_averaged_over_hyperparameters_and_kernels() -> None:
+    """Few noisy rows: draws differ, and their mixture is wider where they do; plugged-in ones are one component."""
+    x, y = data(shares, 120, 0.5)
+    gp = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(x, y)
+    weights, components = gp.fitted_.weights, gp.fitted_.components
+    assert 2 <= len(components) <= 8
+    assert weights.sum() == pytest.approx(1.0)
+    assert gp.fit_report_.uncertainty == "integrated"
+    assert gp.fit_report_["draws"] == len(components)
+    each = np.stack([component.lengthscales()[0] for component in components])
+    assert np.ptp(np.log(each[:, 0])) > 0.1
+    assert np.max(np.abs(gp.posterior(AT).residual())) < 1e-12
+    one = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia(), uncertainty="plug-in").fit(x, y)
+    assert len(one.fitted_.components) == 1
+    assert np.mean(gp.posterior(AT).std) > np.mean(one.posterior(AT).std)
+
+
 def test_samples_have_the_moments_that_are_told() -> None:
     posterior = fitted_shares().posterior(AT[:6])
     draws = posterior.sample(4000, random_state=1)
@@ -304,12 +346,16 @@ def test_chosen_for_large_maps_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose_map_solver(Asked(Automatic()), data_, laws["soft"]) == Automatic()
     assert choose_map_solver(Asked(Automatic(), [RBF(1.0), RBF(2.0)]), data_, None) == Automatic()
     assert choose_map_solver(Asked(Automatic(), strategy=Transformed()), data_, None) == Automatic()
-    assert choose_map_solver(Asked(Automatic(), noise=np.ones((400, 3))), data_, None) == Automatic()
+    assert (
+        choose_map_solver(Asked(Automatic(), noise=np.outer(np.arange(1, 401), [1.0, 2.0, 3.0])), data_, None) == Vecchia()
+    )
+    unlike = np.where(np.arange(1200).reshape(400, 3) % 2 == 0, 0.1, 1.0)
+    assert choose_map_solver(Asked(Automatic(), noise=unlike), data_, None) == Automatic()
     assert choose_map_solver(Asked(Automatic(), rank=1), data_, None) == Automatic()
     assert choose_map_solver(Asked(Dense()), data_, None) == Dense()
     monkeypatch.setattr(preparation, "LARGE_MAP", 1200)
     model = ConstrainedGP(SHARES, outputs=NAMES)
-    assert preparation.choose_solver(model, data_, laws["hard"])[0] == Automatic()
+    assert preparation.choose_solver(model, data_, laws["hard"], None)[0] == Automatic()
 
 
 def test_one_input_without_a_state_space(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,8 +369,8 @@ def test_one_input_without_a_state_space(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_settings_without_effect_are_named() -> None:
     x, y = data(lambda x: field(x, 0)[:, None], 100)
-    with pytest.warns(SumGPWarning, match=r"Vecchia\(\) has no use for restarts=7"):
-        ConstrainedGP(solver="vecchia", restarts=7).fit(x, y)
+    with pytest.warns(SumGPWarning, match=r"Vecchia\(\) has no use for restarts=7, rank=1"):
+        ConstrainedGP(solver="vecchia", restarts=7, rank=1).fit(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ConstrainedGP(solver="vecchia").fit(x, y)

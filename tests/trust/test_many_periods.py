@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -139,3 +140,32 @@ def test_each_output_chooses_between_smooth_and_repeating() -> None:
     own = [c for c in default_candidates(HALF, 2, separable=False, period=found) if c.own]
     assert [type(k).__name__ for k in own[-1].kernels] == ["Product", "RBF"]
     assert isinstance(own[-1], Candidate)
+
+
+def long_wave(periods: float, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    t = np.linspace(0.0, 2.0 * np.pi * periods, rows)
+    return t, np.column_stack([np.sin(t), np.cos(t)]) + 0.05 * np.random.default_rng(0).standard_normal((rows, 2))
+
+
+def test_waves_that_a_long_series_does_not_follow_are_named() -> None:
+    """2.2 rows a period: nothing but a periodic curve can follow; a flat one must not be called converged."""
+    t, Y = long_wave(900.0, 2000)
+    gp = sumgp.ConstrainedGP(None, outputs=["z", "v"], inputs=["t"])
+    with pytest.warns(sumgp.SumGPWarning, match=r"period of about 6\.28"):
+        gp.fit(t, Y)
+    assert "do not follow" in gp.fit_report_.status
+
+
+@pytest.mark.parametrize(("rows", "told"), [(2000, True), (3500, False)])
+def test_noise_that_passes_for_a_rough_curve_under_a_law_with_derivatives(rows: int, told: bool) -> None:
+    """Four rows a period: the bands are too narrow, and the status says so; seven: they are right."""
+    t, Y = long_wave(500.0, rows)
+    gp = sumgp.ConstrainedGP("d(z, t) = v", outputs=["z", "v"], inputs=["t"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sumgp.SumGPWarning)
+        gp.fit(t, Y)
+    assert ("told from noise" in gp.fit_report_.status) == told
+    new = np.random.default_rng(1).uniform(0.0, t[-1], 500)
+    truth = np.column_stack([np.sin(new), np.cos(new)])
+    lower, upper = gp.posterior(new).interval(0.95)
+    assert (np.mean((lower <= truth) & (truth <= upper)) < 0.85) == told

@@ -129,9 +129,10 @@ def check_row_labels(X: Any, Y: Any) -> None:
     warnings.warn(f"X, Y: row labels differ ({seen}); rows were paired by position: {remedy}", SumGPWarning, stacklevel=4)
 
 
-def warn_of_settings_without_effect(solver: Solver, strategy: Strategy | None, restarts: int) -> None:
+def warn_of_settings_without_effect(solver: Solver, strategy: Strategy | None, restarts: int, rank: int | None) -> None:
     """Name settings that were changed from their defaults and that Markov() and Vecchia() do not look at."""
     changed = [f"restarts={restarts}"] if restarts != DEFAULT_RESTARTS else []
+    changed += [f"rank={rank}"] if rank is not None and solver.on_blocks else []
     if strategy is not None:
         known = [f for f in fields(strategy) if f.name in NOT_IN_MARKOV]  # type: ignore[arg-type]
         values = {f.name: getattr(strategy, f.name) for f in known}
@@ -162,7 +163,7 @@ def choose_solver(model: Any, data: Data, law: Law | None, split: SplitLaw | Non
     elif solver.on_blocks or n_measured > LARGE_MAP:
         solver = choose_map_solver(Asked(solver, kernel, model.strategy, model.noise, model.rank), data, law)
     if solver.on_series or solver.on_blocks:
-        warn_of_settings_without_effect(solver, model.strategy, model.restarts)
+        warn_of_settings_without_effect(solver, model.strategy, model.restarts, model.rank)
     return solver, kernel
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sumgp.laws import RightSides, UnitFreeLaw, project
 from sumgp.numerics import cholesky
-from sumgp.solvers.vecchia import LatentField
+from sumgp.solvers.vecchia import LatentField, SeparateFields
 from sumgp.strategies.problem import PosteriorComponent
 from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moving_metric, projected_draws
 
@@ -35,7 +35,7 @@ class VecchiaComponent(PosteriorComponent):
     A linear law with constant coefficients is in offset and loading; any other ``law`` moves each point onto it.
     """
 
-    field: LatentField
+    field: LatentField | SeparateFields
     loading: np.ndarray  # (T, q)
     noise: np.ndarray  # (T,) variances of a new measurement
     theta: np.ndarray
@@ -74,8 +74,8 @@ class VecchiaComponent(PosteriorComponent):
         """None: see ``joint_covariance``."""
 
     def lengthscales(self) -> list[np.ndarray]:
-        """Of the one kernel, for each input."""
-        return [np.array(self.field.covariance.lengthscales(self.field.x.shape[1]))]
+        """Of each kernel, for each input."""
+        return self.field.lengthscales()
 
     def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
         """Each point on its own, before it is moved onto the law."""

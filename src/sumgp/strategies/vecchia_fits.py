@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sumgp.data import Data
 from sumgp.errors import ConstraintError, DataError, worded
 from sumgp.hyperparameters import row_spacing
-from sumgp.laws import Law, RightSides, SumLaw, set_up_law, task_rows
+from sumgp.laws import Law, RightSides, SumLaw, UnitFreeLaw, set_up_law, task_rows
 from sumgp.priors import hyper_priors, lengthscale_mask, with_long_range
 from sumgp.solvers import Automatic, Solver
 from sumgp.solvers.vecchia import (
@@ -21,12 +21,15 @@ from sumgp.solvers.vecchia import (
     KernelChoice,
     KnownNoise,
     LatentField,
+    LatentKernels,
     LengthPrior,
     LinearRows,
+    MapSearch,
     OutputModel,
     OutputRows,
     RowInformation,
     ScaledCovariance,
+    SeparateFields,
     Vecchia,
     check_map_memory,
     elementary,
@@ -39,6 +42,7 @@ from sumgp.solvers.vecchia import (
 )
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.problem import FitProblem, Fitted, Strategy
+from sumgp.strategies.vecchia_average import drawn_fits
 from sumgp.strategies.vecchia_component import LinearOffset, VecchiaComponent
 
 LEAST_COMPLETE = 0.2  # share of the rows in which every output is measured, for an automatic choice
@@ -91,32 +95,61 @@ def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
     )
     if not rows.mixed.n_latents:
         raise ConstraintError("solver: the law alone determines every output; use Dense(), which needs no search then")
-    fit = fit_map(rows.mixed, rows.log_signal, _kernels(problem), solver, problem.progress)
-    model = rows.model(rows.mixed.mixing(fit.mixing))
-    information = _information(problem, rows, fit, model, (linear, noise, complete))
-    seen = ~np.isnan(y).all(axis=1)
-    field = LatentField(
-        problem.x[seen],
-        information.precision[seen],
-        information.pulled[seen],
-        np.exp(fit.log_signal),
-        fit.covariance.kernel,
-        MEAN_VARIANCE,
-        solver.nodes,
-    )
-    offset = None if linear.right_sides is None else LinearOffset(linear.right_sides, model.D, model.base)
+    own = bool(complete.all()) and noise.own is None and len(problem.candidates) > 1
+    rows = replace(rows, mixed=replace(rows.mixed, own_kernels=own))
+    search = fit_map(rows.mixed, rows.log_signal, _kernels(problem), solver, problem.progress)
     moved = law is not None and not built_in
     unit_free = set_up_law(law, problem.data, problem.scaling, 1.0).law if moved else None  # type: ignore[arg-type]
-    theta = np.concatenate([fit.covariance.kernel.theta, fit.log_signal, fit.mixing])
-    noise_variances = np.diagonal(model.noise).copy()
-    component = VecchiaComponent(field, model.loading, noise_variances, theta, problem.n_outputs, offset, unit_free)
-    component = replace(component, noise_between=model.noise)
-    report = _report(problem, fit, theta, rows.log_constant)
+    told = _Told(rows, linear, noise, complete, unit_free)
+    report = _report(problem, search, rows.log_constant)
     report["law"] = "none" if law is None else "on the outputs' covariance" if built_in else "point by point"
-    report |= {"complete_rows": int(complete.sum()), "noise_covariance": model.noise}
-    if problem.uncertainty == "integrated":
-        component, report["widening"] = component.widened(WIDENING), WIDENING
-    return Fitted((component,), np.ones(1), unit_free, report)
+    best = _component(problem, told, search.best.fit(search.best.found.parameters))
+    report |= {"complete_rows": int(complete.sum()), "noise_covariance": best.noise_covariance, "theta": best.theta}
+    if problem.uncertainty != "integrated":
+        return Fitted((best,), np.ones(1), unit_free, report)
+    report["widening"] = WIDENING
+    drawn = drawn_fits(search, problem.random_state)
+    if drawn is None:
+        return Fitted((best.widened(WIDENING),), np.ones(1), unit_free, report)
+    report |= {"uncertainty": "integrated", "draws": len(drawn.weights), "effective_sample_size": drawn.effective}
+    components = tuple(_component(problem, told, fit).widened(WIDENING) for fit in drawn.fits)
+    return Fitted(components, drawn.weights, unit_free, report)
+
+
+class _Told(NamedTuple):
+    """Complete rows, law, noise, which rows are complete (N,), and the law that points are moved onto."""
+
+    rows: OutputRows
+    linear: _Law
+    noise: _Noise
+    complete: np.ndarray
+    moved_onto: UnitFreeLaw | None
+
+
+def _component(problem: FitProblem, told: _Told, fit: Fit) -> VecchiaComponent:
+    """The posterior for one set of hyperparameters."""
+    solver = problem.solver
+    assert isinstance(solver, Vecchia)
+    model = told.rows.model(told.rows.mixed.mixing(fit.mixing))
+    information = _information(problem, told, fit, model)
+    seen = ~np.isnan(problem.y).all(axis=1)
+    field = _field(problem.x[seen], RowInformation(*(part[seen] for part in information)), fit, solver.nodes)
+    right_sides = told.linear.right_sides
+    offset = None if right_sides is None else LinearOffset(right_sides, model.D, model.base)
+    theta = np.concatenate([*(c.kernel.theta for c in fit.kernels.each), fit.log_signal, fit.mixing])
+    variances = np.diagonal(model.noise).copy()
+    component = VecchiaComponent(field, model.loading, variances, theta, problem.n_outputs, offset, told.moved_onto)
+    return replace(component, noise_between=model.noise)
+
+
+def _field(x: np.ndarray, told: RowInformation, fit: Fit, nodes: int) -> LatentField | SeparateFields:
+    """The latents given the rows; one field each where they have kernels of their own."""
+    parts = []
+    for number, covariance in enumerate(fit.kernels.each):
+        which = fit.kernels.latents(number)
+        signal, pulled = np.exp(fit.log_signal[which]), np.ascontiguousarray(told.pulled[:, which])
+        parts.append(LatentField(x, told.precision, pulled, signal, covariance.kernel, MEAN_VARIANCE, nodes))
+    return parts[0] if fit.kernels.shared else SeparateFields(tuple(parts))
 
 
 def _check_law(law: Law | None) -> None:
@@ -168,6 +201,13 @@ def _linear(problem: FitProblem, law: SumLaw | None) -> _Law:
     return _Law(LinearRows(rows.F, rows.right_sides(problem.data.x)), rows.right_sides)
 
 
+def _alike(variances: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """A factor for each row (N,), typical variances (T,), and how far, as a logarithm, their products are off at most."""
+    typical = np.exp(np.mean(np.log(variances), axis=0))
+    rows = np.exp(np.mean(np.log(variances / typical), axis=1))
+    return rows, typical, float(np.max(np.abs(np.log(variances / (rows[:, None] * typical)))))
+
+
 def _noise(problem: FitProblem) -> _Noise:
     """Noise as the search takes it: rows alike up to a factor each."""
     model, N = problem.noise, len(problem.x)
@@ -175,9 +215,7 @@ def _noise(problem: FitProblem) -> _Noise:
     if model.known is None:
         return _Noise(factor, None)
     variances = model.known * factor[:, None]
-    typical = np.exp(np.mean(np.log(variances), axis=0))
-    rows = np.exp(np.mean(np.log(variances / typical), axis=1))
-    apart = np.max(np.abs(np.log(variances / (rows[:, None] * typical))))
+    rows, typical, apart = _alike(variances)
     alike = apart < ALIKE
     if apart > np.log(MOST_UNLIKE):
         raise DataError(
@@ -209,14 +247,14 @@ def _kernel_choice(problem: FitProblem, kernel: Kernel, further: int) -> KernelC
     centre, spikes = np.array([p.centre for p in priors]), np.array([p.spikes for p in priors])
     longer = with_long_range(kernel, problem.half_range) if further else None
     nested = None if longer is None else _kernel_choice(problem, longer, further - 1)
-    return KernelChoice(ScaledCovariance(kernel), LengthPrior(centre, lengthscale_mask(kernel), spikes), nested)
+    return KernelChoice(
+        LatentKernels((ScaledCovariance(kernel),)), LengthPrior(centre, lengthscale_mask(kernel), spikes), nested
+    )
 
 
-def _information(
-    problem: FitProblem, rows: OutputRows, fit: Fit, model: OutputModel, told: tuple[_Law, _Noise, np.ndarray]
-) -> RowInformation:
+def _information(problem: FitProblem, told: _Told, fit: Fit, model: OutputModel) -> RowInformation:
     """What each row says about the latents, in all its measured entries."""
-    linear, noise, complete = told
+    rows, linear, noise, complete, _ = told
     offset = linear.rows.totals @ model.D + model.base
     if noise.own is not None:
         return known_information(problem.y, offset, model, noise.own)
@@ -230,22 +268,22 @@ def _information(
     return found
 
 
-def _report(problem: FitProblem, fit: Fit, theta: np.ndarray, constant: float) -> dict[str, Any]:
-    solver = problem.solver
+def _report(problem: FitProblem, search: MapSearch, constant: float) -> dict[str, Any]:
+    solver, end = problem.solver, search.best
     assert isinstance(solver, Vecchia)
-    title = kernel_title(fit.covariance)
+    kernels = end.fit(end.found.parameters).kernels
+    lengths = [c.lengthscales(problem.x.shape[1]) for c in kernels.each]
     return {
-        "status": fit.status,
-        "hyperparameter_status": fit.status,
-        "kernel": title,
-        "candidates": [{"kernel": name, "objective": -value} for name, value in fit.compared],
-        "theta": theta,
-        "log_evidence": fit.log_posterior - fit.log_prior + constant,
-        "log_posterior": fit.log_posterior,
+        "status": end.status,
+        "hyperparameter_status": end.status,
+        "kernel": kernel_title(kernels),
+        "candidates": [{"kernel": name, "objective": other.found.value} for name, other in search.compared.items()],
+        "log_evidence": -end.found.value - end.log_prior + constant,
+        "log_posterior": -end.found.value,
         "restarts": 0,
-        "evaluations": fit.evaluations,
-        "kernels_compared_on": fit.compared_on,
-        "lengthscales": fit.covariance.lengthscales(problem.x.shape[1]),
+        "evaluations": search.evaluations,
+        "kernels_compared_on": search.compared_on,
+        "lengthscales": lengths[0] if kernels.shared else np.stack(lengths),
         "solver": f"Vecchia: blocks of {solver.block} rows given {solver.neighbours} neighbours, {solver.nodes} nodes",
         "uncertainty": "plug-in (Vecchia solver)",
     }
@@ -274,8 +312,14 @@ def choose_map_solver(asked: Asked, data: Data, law: Law | None) -> Solver:
         return solver
     kernels = [] if kernel is None else list(kernel) if isinstance(kernel, Sequence) else [kernel]
     suited = len(kernels) < 2 and all(isinstance(k, Kernel) and has_elementary_form(k) for k in kernels)
-    simple = asked.rank is None and (np.ndim(asked.noise) < 2 or data.y.shape[1] == 1)
+    simple = asked.rank is None and (np.ndim(asked.noise) < 2 or data.y.shape[1] == 1 or _noise_suits(asked.noise))
     lawful = law is None or not (law.unknowns or law.derivatives or np.any(law.noise > 0))
     complete = int(data.measured.all(axis=1).sum())
     enough = complete >= max(FEWEST_FOR_CHOICE, LEAST_COMPLETE * len(data.x))
     return Vecchia() if suited and simple and lawful and enough else solver
+
+
+def _noise_suits(noise: Any) -> bool:
+    """True for known standard deviations (N, T) of rows that differ by about one factor for all outputs."""
+    sd = np.asarray(noise, dtype=float)
+    return bool(np.all(sd > 0)) and 2.0 * _alike(sd)[2] <= np.log(MOST_UNLIKE)

@@ -11,6 +11,7 @@ from sumgp.errors import DataError
 from sumgp.solvers.vecchia import (
     MEAN_VARIANCE,
     KnownNoise,
+    LatentKernels,
     Latents,
     LengthPrior,
     LinearRows,
@@ -95,41 +96,52 @@ def test_blocks_hold_every_point_once_and_neighbours_are_earlier(points: np.ndar
             del blocks[block]
 
 
+@pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("known", [False, True])
-def test_objective_gradient(known: bool, points: np.ndarray) -> None:
+def test_objective_gradient(known: bool, own: bool, points: np.ndarray) -> None:
     rng, kernel = np.random.default_rng(2), Matern([0.3, 0.4], nu=1.5)
     rows = MixedRows(
         points, rng.standard_normal((N, 4)), rng.uniform(0.5, 2.0, N), 10.0 * rng.standard_normal((3, 3)), known
     )
     prior = LengthPrior(np.array([0.0, -2.0]), np.array([True, True]), np.full(2, -9.0))
-    objective = MixedObjective(rows, ScaledCovariance(kernel), make_blocks(points, 16, 24), prior)
-    at = np.concatenate([kernel.theta, [1.0, 2.0, 0.5], rows.start() + 0.1 * rng.standard_normal(len(rows.start()))])
+    kernels, blocks = LatentKernels((ScaledCovariance(kernel),)), (make_blocks(points, 16, 24),)
+    theta = kernel.theta
+    if own:
+        kernels, blocks, prior = LatentKernels(kernels.each * 3), blocks * 3, prior.repeated(3)
+        theta = np.tile(theta, 3) + 0.2 * rng.standard_normal(6)
+    objective = MixedObjective(rows, kernels, blocks, prior)
+    at = np.concatenate([theta, [1.0, 2.0, 0.5], rows.start() + 0.1 * rng.standard_normal(len(rows.start()))])
     _, gradient = objective(at)
     h = 1e-5
     slopes = [(objective(at + e)[0] - objective(at - e)[0]) / (2.0 * h) for e in h * np.eye(len(at))]
     np.testing.assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("varying", [False, True])
 @pytest.mark.parametrize("known", [False, True])
-def test_rotated_latents_are_the_dense_multitask_gaussian(known: bool, varying: bool, points: np.ndarray) -> None:
-    """log N(y | S D + base, K (x) L Lambda L^T + I (x) R), all entries together, for what ``model`` tells of L and R."""
+def test_rotated_latents_are_the_dense_multitask_gaussian(known: bool, varying: bool, own: bool, points: np.ndarray) -> None:
+    """log N(y | S D + base, sum_i K_i (x) lambda_i l_i l_i^T + I (x) R), for what ``model`` tells of l_i and R."""
     rng, kernel, T = np.random.default_rng(3), Matern([0.3, 0.4], nu=1.5), 3
+    each = (kernel, Matern([0.1, 0.9], nu=1.5) if own else kernel)
     F = np.array([[0.6, 0.5, 0.7]]) / np.linalg.norm([0.6, 0.5, 0.7])
     totals = 0.4 + varying * rng.standard_normal((N, 1))
     y = rng.standard_normal((N, T))
     noise = KnownNoise(np.array([0.2, 0.3, 0.5])) if known else None
     rows = output_rows(points, y, LinearRows(F, totals), np.ones(N), noise)
     flat = LengthPrior(np.zeros(2), np.array([True, True]), np.full(2, -9.0))
-    objective = MixedObjective(rows.mixed, ScaledCovariance(kernel), make_blocks(points, 16, N), flat)
+    kernels = LatentKernels(tuple(ScaledCovariance(k) for k in (each if own else each[:1])))
+    count = len(kernels.each)
+    objective = MixedObjective(rows.mixed, kernels, (make_blocks(points, 16, N),) * count, flat.repeated(count))
     mixing = rows.mixed.start() + 0.1 * rng.standard_normal(len(rows.mixed.start()))
-    at = np.concatenate([kernel.theta, [0.3, 1.4], mixing])
+    at = np.concatenate([*(c.kernel.theta for c in kernels.each), [0.3, 1.4], mixing])
     M = rows.mixed.mixing(mixing)
     model = rows.model(M)
     np.testing.assert_allclose(F @ model.loading, 0.0, atol=1e-12)
     np.testing.assert_allclose((totals @ model.D + model.base) @ F.T, totals, atol=1e-12)
-    signal = (model.loading * np.exp([0.3, 1.4])) @ model.loading.T
-    C = np.kron(kernel(points) + MEAN_VARIANCE, signal) + np.kron(np.eye(N), model.noise)
+    C = np.kron(np.eye(N), model.noise)
+    for k, size, loading in zip(each, np.exp([0.3, 1.4]), model.loading.T, strict=True):
+        C += np.kron(k(points) + MEAN_VARIANCE, size * np.outer(loading, loading))
     dense = multivariate_normal(None, C).logpdf((y - totals @ model.D - model.base).ravel())
     floor = 0.5 * N * 1e-8 * float(np.sum((M[:, :2] @ rows.mixed.whitening) ** 2))
     value = -N * objective(at)[0] - objective.log_prior(at)[0] + floor + rows.log_constant

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern
 
-from sumgp.solvers.vecchia import LatentField
+from sumgp.solvers.vecchia import LatentField, SeparateFields
 from sumgp.solvers.vecchia import predict as module
 
 C = 4.0
@@ -46,6 +46,23 @@ def test_all_points_as_nodes_is_exact(by_matrices: bool) -> None:
         np.testing.assert_allclose(np.sqrt(np.diagonal(covariance[i, i])), expected[1], atol=1e-8)
     off = field.marginals(at).covariance[:, 0, 1]
     np.testing.assert_allclose(off, 0.0, atol=1e-10)
+
+
+def test_latents_with_kernels_of_their_own() -> None:
+    rng = np.random.default_rng(0)
+    x, at = rng.uniform(size=(77, 2)), rng.uniform(size=(9, 2))
+    w, noise, kernels = 3.0 * rng.standard_normal((77, 2)), rng.uniform(0.5, 2.0, 77), (Matern(0.1, nu=1.5), RBF(0.6))
+    each = [LatentField(x, 1 / noise, (w[:, [i]].T / noise).T, np.array([9.0]), kernels[i], C, 128) for i in range(2)]
+    fields = SeparateFields(tuple(each))
+    found, (mean, covariance) = fields.marginals(at), fields.joint(at)
+    np.testing.assert_array_equal(found.covariance[:, 0, 1], 0.0)
+    for i in range(2):
+        expected = dense(x, w[:, i], noise, kernels[i], 9.0, at)
+        np.testing.assert_allclose(found.mean[:, i], expected[0], atol=1e-8)
+        np.testing.assert_allclose(np.sqrt(found.covariance[:, i, i]), expected[1], atol=1e-8)
+        np.testing.assert_allclose(mean[:, i], expected[0], atol=1e-8)
+        np.testing.assert_allclose(np.sqrt(np.diagonal(covariance[i, i])), expected[1], atol=1e-8)
+    assert [float(lengths[0]) for lengths in fields.lengthscales()] == [0.1, 0.6]
 
 
 @pytest.mark.parametrize("sd", [0.5, 0.02])

@@ -1,7 +1,7 @@
 """Many points in several inputs: conditionals of blocks on earlier neighbours, predictions from a tree of averages."""
 
 from sumgp.solvers.vecchia.blocks import BlockGroup, make_blocks
-from sumgp.solvers.vecchia.covariance import ScaledCovariance, elementary, has_elementary_form
+from sumgp.solvers.vecchia.covariance import LatentKernels, ScaledCovariance, elementary, has_elementary_form
 from sumgp.solvers.vecchia.evidence import LatentEvidence, Latents, latent_evidence
 from sumgp.solvers.vecchia.mixing import MEAN_VARIANCE, LengthPrior, MixedObjective, MixedRows
 from sumgp.solvers.vecchia.outputs import (
@@ -14,8 +14,18 @@ from sumgp.solvers.vecchia.outputs import (
     known_information,
     output_rows,
 )
-from sumgp.solvers.vecchia.predict import LatentField, LatentMarginals
-from sumgp.solvers.vecchia.search import Fit, KernelChoice, Vecchia, check_map_memory, fit_map, kernel_title, map_bytes
+from sumgp.solvers.vecchia.predict import LatentField, LatentMarginals, SeparateFields
+from sumgp.solvers.vecchia.search import (
+    Fit,
+    KernelChoice,
+    MapSearch,
+    SearchEnd,
+    Vecchia,
+    check_map_memory,
+    fit_map,
+    kernel_title,
+    map_bytes,
+)
 
 __all__ = [
     "MEAN_VARIANCE",
@@ -25,16 +35,20 @@ __all__ = [
     "KnownNoise",
     "LatentEvidence",
     "LatentField",
+    "LatentKernels",
     "LatentMarginals",
     "Latents",
     "LengthPrior",
     "LinearRows",
+    "MapSearch",
     "MixedObjective",
     "MixedRows",
     "OutputModel",
     "OutputRows",
     "RowInformation",
     "ScaledCovariance",
+    "SearchEnd",
+    "SeparateFields",
     "Vecchia",
     "check_map_memory",
     "elementary",

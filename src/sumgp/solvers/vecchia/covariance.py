@@ -134,6 +134,37 @@ class ScaledCovariance:
         return np.concatenate(parts) if parts else np.zeros(0)
 
 
+@dataclass(frozen=True)
+class LatentKernels:
+    """One kernel that all latents share, or one for each of them; their free parameters one after the other in ``theta``."""
+
+    each: tuple[ScaledCovariance, ...]
+
+    @property
+    def shared(self) -> bool:
+        """True if there is one kernel for all latents."""
+        return len(self.each) == 1
+
+    @property
+    def n_parameters(self) -> int:
+        """Length of theta."""
+        return sum(covariance.n_parameters for covariance in self.each)
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """Of each entry of theta."""
+        return [(float(a), float(b)) for c in self.each for a, b in np.reshape(c.kernel.bounds, (-1, 2))]
+
+    def at(self, theta: np.ndarray) -> LatentKernels:
+        """The same kernels with other parameters."""
+        parts = np.split(theta, np.cumsum([c.n_parameters for c in self.each])[:-1])
+        return LatentKernels(tuple(c.at(part) for c, part in zip(self.each, parts, strict=True)))
+
+    def latents(self, number: int) -> slice:
+        """The latents that have the kernel of this number."""
+        return slice(None) if self.shared else slice(number, number + 1)
+
+
 def squared_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """(B, m, n) between points (B, m, D) and (B, n, D), from differences: near-duplicates keep their digits."""
     total = (a[:, :, None, 0] - b[:, None, :, 0]) ** 2

@@ -26,6 +26,10 @@ class Latents(NamedTuple):
     log_signal: np.ndarray
     noise: np.ndarray
 
+    def some(self, which: slice) -> Latents:
+        """Some of the latents."""
+        return Latents(self.w[:, which], self.log_signal[which], self.noise)
+
 
 class LatentEvidence(NamedTuple):
     """log p(w) and its derivatives: by the kernel's theta (p,), by log signal (k,), and by w (N, k)."""

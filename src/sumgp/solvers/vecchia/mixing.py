@@ -15,8 +15,8 @@ from scipy.optimize import minimize
 
 from sumgp.errors import NumericalError, Status
 from sumgp.solvers.vecchia.blocks import BlockGroup
-from sumgp.solvers.vecchia.covariance import ScaledCovariance
-from sumgp.solvers.vecchia.evidence import Latents, latent_evidence
+from sumgp.solvers.vecchia.covariance import LatentKernels
+from sumgp.solvers.vecchia.evidence import LatentEvidence, Latents, latent_evidence
 
 MEAN_VARIANCE = 4.0  # of the constant mean, times the signal's: as elsewhere
 LEAST_NOISE = 1e-4  # sd of the noise in sds of an output: keeps covariances regular and the evidence bounded
@@ -47,17 +47,22 @@ class LengthPrior(NamedTuple):
         inner = np.where(self.is_length, np.maximum(z, -LENGTH_HEAVY), z)
         return float(inner @ (0.5 * inner - z)), -inner / width
 
+    def repeated(self, count: int) -> LengthPrior:
+        """Of ``count`` kernels of the same form."""
+        return LengthPrior(*(np.tile(part, count) for part in self))
+
 
 @dataclass(frozen=True)
 class MixedRows:
-    """What is fitted: inputs (N, D), Z (N, c), noise factors (N,), the guess W0 (q, q) that whitened Z, and whether the
-    noise is known, so that latents may be rotated only."""
+    """What is fitted: inputs (N, D), Z (N, c), noise factors (N,), the guess W0 (q, q) that whitened Z, whether the noise is
+    known, so that latents may be rotated only, and whether latents may have kernels of their own."""
 
     x: np.ndarray
     Z: np.ndarray
     noise: np.ndarray
     whitening: np.ndarray
     noise_is_known: bool = False
+    own_kernels: bool = False
 
     @property
     def n_latents(self) -> int:
@@ -114,12 +119,12 @@ class MixedObjective:
     """
 
     rows: MixedRows
-    covariance: ScaledCovariance
-    blocks: tuple[BlockGroup, ...]
+    kernels: LatentKernels
+    blocks: tuple[tuple[BlockGroup, ...], ...]  # for each kernel
     prior: LengthPrior
 
     def __call__(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        rows, p, q = self.rows, self.covariance.n_parameters, self.rows.n_latents
+        rows, p, q = self.rows, self.kernels.n_parameters, self.rows.n_latents
         N = len(rows.x)
         theta, log_signal, mixing = parameters[:p], parameters[p : p + q], parameters[p + q :]
         M = rows.mixing(mixing)
@@ -128,7 +133,7 @@ class MixedObjective:
             return REFUSED, np.zeros(len(parameters))
         latents = Latents(rows.Z @ M.T, log_signal, rows.noise)
         try:
-            found = latent_evidence(self.blocks, rows.x, self.covariance.at(theta), latents, MEAN_VARIANCE)
+            found = self._evidence(latents, theta)
         except NumericalError:
             return REFUSED, np.zeros(len(parameters))
         noise_part = M[:, :q] @ rows.whitening
@@ -139,18 +144,29 @@ class MixedObjective:
         parts = [found.by_kernel + by_theta, found.by_signal + by_signal, rows.pull_back(mixing, by_M)]
         return -value / N, -np.concatenate(parts) / N
 
+    def _evidence(self, latents: Latents, theta: np.ndarray) -> LatentEvidence:
+        """Of all latents, those with a kernel of their own one by one."""
+        kernels, x = self.kernels.at(theta), self.rows.x
+        parts = [
+            latent_evidence(blocks, x, covariance, latents.some(kernels.latents(number)), MEAN_VARIANCE)
+            for number, (covariance, blocks) in enumerate(zip(kernels.each, self.blocks, strict=True))
+        ]
+        values, by_kernel, by_signal, by_w = zip(*parts, strict=True)
+        return LatentEvidence(
+            float(sum(values)), np.concatenate(by_kernel), np.concatenate(by_signal), np.concatenate(by_w, axis=1)
+        )
+
     def log_prior(self, parameters: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Log density of lengthscales and signals up to a constant, and its slopes by both."""
-        p, q = self.covariance.n_parameters, self.rows.n_latents
+        p, q = self.kernels.n_parameters, self.rows.n_latents
         value, slope = self.prior(parameters[:p])
         away = (parameters[p : p + q] - SIGNAL_CENTRE) / SIGNAL_SD
         return value - 0.5 * float(away @ away), slope, -away / SIGNAL_SD
 
     def bounds(self) -> list[tuple[float, float]]:
         """Box for the search."""
-        kernel = [(float(a), float(b)) for a, b in np.reshape(self.covariance.kernel.bounds, (-1, 2))]
         free = len(self.rows.start())
-        return kernel + [SIGNAL_BOUNDS] * self.rows.n_latents + [(-np.inf, np.inf)] * free
+        return self.kernels.bounds + [SIGNAL_BOUNDS] * self.rows.n_latents + [(-np.inf, np.inf)] * free
 
 
 class Found(NamedTuple):

@@ -99,16 +99,25 @@ def output_rows(x: np.ndarray, y: np.ndarray, law: LinearRows, factor: np.ndarra
         noise_q = np.linalg.inv(G.T @ (precision[:, None] * G))
         a = centred @ (precision[:, None] * G) @ noise_q
         whitening, log_signal = _whitening(noise_q, np.cov(a.T).reshape(len(noise_q), -1))
+        whitening *= _signs(a @ whitening.T)[:, None]
         mixed = MixedRows(x, np.concatenate([a @ whitening.T, s], axis=1), factor, whitening, noise_is_known=True)
         return OutputRows(mixed, log_signal, G, H, lifted, np.zeros(0), law.totals.mean(axis=0), s_scale, 1.0 / precision)
     b_scale = np.sqrt(np.mean(b**2, axis=0))
     if not np.all(b_scale > NO_NOISE):
         b, b_scale = b[:, :0], np.zeros(0)
+    b_sign = _signs(b)
+    b, H = b * b_sign, H[:, : len(b_sign)] * b_sign
     whitening, log_signal = _whitening(_guessed_noise(x, a), np.cov(a.T).reshape(a.shape[1], -1))
+    whitening *= _signs(a @ whitening.T)[:, None]
     Z = np.concatenate([a @ whitening.T, b / b_scale, s], axis=1)
     return OutputRows(
         MixedRows(x, Z, factor, whitening), log_signal, G, H, lifted, b_scale, law.totals.mean(axis=0), s_scale
     )
+
+
+def _signs(columns: np.ndarray) -> np.ndarray:
+    """(k,) signs that make the cubes of each column about its mean add up to more than zero, whatever order outputs have."""
+    return np.where(np.sum((columns - columns.mean(axis=0)) ** 3, axis=0) < 0, -1.0, 1.0)
 
 
 def _guessed_noise(x: np.ndarray, a: np.ndarray) -> np.ndarray:

@@ -74,6 +74,10 @@ class LatentField:
         rows = Rows(self._scaled(self.x), self.precision, self.pulled)
         return global_weights(rows, self.signal, self.covariance, self.mean_variance)
 
+    def lengthscales(self) -> list[np.ndarray]:
+        """(D,) of the kernel, in the term that varies most rapidly."""
+        return [np.array(self.covariance.lengthscales(self.x.shape[1]))]
+
     def marginals(self, x: np.ndarray) -> LatentMarginals:
         """At each of the points x (n, D) as if it were the only one."""
         n, k = len(x), self.n_latents
@@ -170,6 +174,38 @@ class LatentField:
         whole = np.kron(np.diag(self.signal), prior)
         mean, covariance = _posterior(C, values.ravel(), cross, whole)
         return mean.reshape(k, n).T, covariance.reshape(k, n, k, n).swapaxes(1, 2)
+
+
+@dataclass(frozen=True)
+class SeparateFields:
+    """Latents with a kernel each, as fields of one latent, given rows that measure all of them alike."""
+
+    each: tuple[LatentField, ...]
+
+    @property
+    def n_latents(self) -> int:
+        """Number k of latents."""
+        return len(self.each)
+
+    def marginals(self, x: np.ndarray) -> LatentMarginals:
+        """At each of the points x (n, D) as if it were the only one."""
+        parts = [field.marginals(x) for field in self.each]
+        covariance = np.zeros((len(x), len(parts), len(parts)))
+        for i, part in enumerate(parts):
+            covariance[:, i, i] = part.covariance[:, 0, 0]
+        return LatentMarginals(np.concatenate([part.mean for part in parts], axis=1), covariance)
+
+    def joint(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (n, k) and covariance (k, k, n, n) of points together."""
+        parts = [field.joint(x) for field in self.each]
+        covariance = np.zeros((len(parts), len(parts), len(x), len(x)))
+        for i, (_, own) in enumerate(parts):
+            covariance[i, i] = own[0, 0]
+        return np.concatenate([mean for mean, _ in parts], axis=1), covariance
+
+    def lengthscales(self) -> list[np.ndarray]:
+        """(D,) of each kernel."""
+        return [lengths for field in self.each for lengths in field.lengthscales()]
 
 
 def _posterior(C: np.ndarray, values: np.ndarray, cross: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.errors import DataError, Status, worded
@@ -14,7 +16,7 @@ from sumgp.numerics import available_bytes
 from sumgp.priors import MultitaskPrior, leaves
 from sumgp.solvers.dense import Dense, Evidence, Solver
 from sumgp.solvers.vecchia.blocks import BlockGroup, coarse_to_fine, leaf_order, make_blocks
-from sumgp.solvers.vecchia.covariance import ScaledCovariance
+from sumgp.solvers.vecchia.covariance import LatentKernels
 from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, MixedRows, search, search_near, with_curvature
 
 NUMBER = 8  # bytes
@@ -24,7 +26,7 @@ SHORTER_RANGE = 0.5  # of a term, once another takes the slow part of its work
 LONGER = 8.0  # times the range of a term that the next one has at first
 COMPARED_ON, MOST_COMPARED_ON = 1024, 2048  # rows that kernels are compared on, where there are fewer or more than
 MANY_ROWS = 6000
-FIRST_STEPS, FURTHER_STEPS, LAST_STEPS = 60, 25, 25
+FIRST_STEPS, FURTHER_STEPS, LAST_STEPS, OWN_STEPS = 60, 25, 25, 60
 FIRST_PRECISION = 1.0  # of the log posterior, before the curvature is known
 PRECISION = 0.05  # of the log posterior, which hyperparameters within their own uncertainty change by a half
 
@@ -41,7 +43,7 @@ class Vecchia(Solver):
 
     neighbours: int = 64
     block: int = 32
-    nodes: int = 100
+    nodes: int = 112
 
     def __post_init__(self) -> None:
         for name, least in (("neighbours", 1), ("block", 1), ("nodes", 2)):
@@ -78,24 +80,69 @@ def check_map_memory(n_rows: int, n_inputs: int, n_outputs: int, gaps: bool) -> 
 
 
 class KernelChoice(NamedTuple):
-    """A kernel and the prior of its theta; ``nested``: the same with a further term of longer range, worth a trial."""
+    """Kernels and the prior of their theta; ``nested``: the same with a further term of longer range, worth a trial."""
 
-    covariance: ScaledCovariance
+    kernels: LatentKernels
     prior: LengthPrior
     nested: KernelChoice | None = None
 
+    def own(self, count: int) -> KernelChoice:
+        """The same form for each of ``count`` latents."""
+        return KernelChoice(LatentKernels(self.kernels.each * count), self.prior.repeated(count))
+
+
+class Compared(NamedTuple):
+    """Rows that kernels are compared on, with their blocks, the first log signals (q,), and whom to tell of progress."""
+
+    rows: MixedRows
+    blocks: tuple[BlockGroup, ...]
+    log_signal: np.ndarray
+    progress: Callable[[str], None]
+
+    def objective(self, choice: KernelChoice) -> MixedObjective:
+        """Of these kernels on these rows."""
+        title = kernel_title(choice.kernels)
+        self.progress(f"hyperparameters: {title} on {len(self.rows.x)} rows")
+        return MixedObjective(self.rows, choice.kernels, (self.blocks,) * len(choice.kernels.each), choice.prior)
+
 
 class Fit(NamedTuple):
-    """The chosen kernel at its end, log signals (q,), mixing parameters; log posteriors of all kernels on some rows."""
+    """One set of hyperparameters: kernels, log signals (q,), mixing parameters."""
 
-    covariance: ScaledCovariance
+    kernels: LatentKernels
     log_signal: np.ndarray
     mixing: np.ndarray
-    log_posterior: float
-    log_prior: float
-    status: str
+
+
+class SearchEnd(NamedTuple):
+    """Where the search for some kernels ended, and what was searched."""
+
+    objective: MixedObjective
+    found: Found
+
+    def fit(self, parameters: np.ndarray) -> Fit:
+        """What the parameters stand for."""
+        p, q = self.objective.kernels.n_parameters, self.objective.rows.n_latents
+        return Fit(self.objective.kernels.at(parameters[:p]), parameters[p : p + q], parameters[p + q :])
+
+    @property
+    def log_prior(self) -> float:
+        """Log density of lengthscales and signals there."""
+        return self.objective.log_prior(self.found.parameters)[0]
+
+    @property
+    def status(self) -> str:
+        """Of the search, or that lengthscales are spikes at single rows."""
+        prior, theta = self.objective.prior, self.found.parameters[: self.objective.kernels.n_parameters]
+        return Status.COLLAPSED if np.any((theta < prior.spikes) & prior.is_length) else self.found.status
+
+
+class MapSearch(NamedTuple):
+    """The end for the chosen kernels on all rows; those of all kernels, and the rows they were compared on."""
+
+    best: SearchEnd
     evaluations: int
-    compared: tuple[tuple[str, float], ...]
+    compared: dict[str, SearchEnd]
     compared_on: int
 
 
@@ -113,7 +160,7 @@ def fit_map(
     candidates: tuple[KernelChoice, ...],
     solver: Vecchia,
     progress: Callable[[str], None],
-) -> Fit:
+) -> MapSearch:
     """The candidate of highest posterior density on some rows, then on all of them.
 
     ``candidates`` run from rough to smooth; those beside the second are tried after it, then smoother ones while these are
@@ -125,77 +172,67 @@ def fit_map(
     if len(rows.x) > count:
         some = rows.at(spread_rows(rows.x / scale, count, solver.block))
     blocks = make_blocks(some.x / scale, solver.block, solver.neighbours)
-    best, chosen, compared = _best_kernel(some, blocks, log_signal, candidates, progress)
-    (covariance, prior, _), last = chosen[best], compared[best]
-    total = sum(found.evaluations for found in compared.values())
+    best, compared = _best_kernel(Compared(some, blocks, log_signal, progress), candidates)
+    end, total = compared[best], sum(end.found.evaluations for end in compared.values())
     if len(some.x) < len(rows.x):
-        lengths = covariance.at(last.parameters[: covariance.n_parameters]).lengthscales(rows.x.shape[1])
-        progress(f"hyperparameters: {kernel_title(covariance)} on all {len(rows.x)} rows")
-        blocks = make_blocks(rows.x / lengths, solver.block, solver.neighbours)
-        last = search_near(MixedObjective(rows, covariance, blocks, prior), last, LAST_STEPS, PRECISION)
-        total += last.evaluations
-    p, q = covariance.n_parameters, rows.n_latents
-    theta = last.parameters[:p]
-    collapsed = np.any((theta < prior.spikes) & prior.is_length)
-    return Fit(
-        covariance.at(theta),
-        last.parameters[p : p + q],
-        last.parameters[p + q :],
-        -last.value,
-        MixedObjective(rows, covariance, blocks, prior).log_prior(last.parameters)[0],
-        Status.COLLAPSED if collapsed else last.status,
-        total,
-        tuple((title, -found.value) for title, found in compared.items()),
-        len(some.x),
-    )
+        progress(f"hyperparameters: {best} on all {len(rows.x)} rows")
+        lengths = [c.lengthscales(rows.x.shape[1]) for c in end.fit(end.found.parameters).kernels.each]
+        every = tuple(make_blocks(rows.x / each, solver.block, solver.neighbours) for each in lengths)
+        objective = replace(end.objective, rows=rows, blocks=every)
+        end = SearchEnd(objective, search_near(objective, end.found, LAST_STEPS, PRECISION))
+        total += end.found.evaluations
+    return MapSearch(end, total, compared, len(some.x))
 
 
-def _best_kernel(
-    rows: MixedRows,
-    blocks: tuple[BlockGroup, ...],
-    log_signal: np.ndarray,
-    candidates: tuple[KernelChoice, ...],
-    progress: Callable[[str], None],
-) -> tuple[str, dict[str, KernelChoice], dict[str, Found]]:
-    """Title of the best kernel and all that were tried, by their titles.
+def _best_kernel(on: Compared, candidates: tuple[KernelChoice, ...]) -> tuple[str, dict[str, SearchEnd]]:
+    """Title of the best kernels and the ends of all that were tried, by their titles.
 
-    A further term is worth its parameters where it gains more than Schwarz's criterion asks on these rows.
+    Further terms, and kernels of their own for the latents, are worth their parameters where they gain more than Schwarz's
+    criterion asks on these rows.
     """
-    ends = _compared(rows, blocks, log_signal, candidates, progress)
-    chosen = {kernel_title(candidates[i].covariance): candidates[i] for i in ends}
-    compared = {kernel_title(candidates[i].covariance): end for i, end in sorted(ends.items())}
-    best = min(compared, key=lambda title: compared[title].value)
+    ends = _compared(on, candidates)
+    chosen = {kernel_title(candidates[i].kernels): candidates[i] for i in sorted(ends)}
+    compared = {kernel_title(candidates[i].kernels): end for i, end in sorted(ends.items())}
+    best = min(compared, key=lambda title: compared[title].found.value)
+
+    def cost(choice: KernelChoice) -> float:
+        return 0.5 * choice.kernels.n_parameters * float(np.log(len(on.rows.x)))
+
+    def criterion(title: str) -> float:
+        return compared[title].found.value + cost(chosen[title])
+
+    def tried(larger: KernelChoice, search: Callable[[MixedObjective], Found]) -> str:
+        title, objective = kernel_title(larger.kernels), on.objective(larger)
+        chosen[title], compared[title] = larger, SearchEnd(objective, search(objective))
+        return title
+
+    def with_own() -> str:
+        own = chosen[best].own(on.rows.n_latents)
+        return tried(own, partial(_with_own_kernels, near=compared[best], limit=criterion(best) - cost(own)))
+
+    may_be_own = on.rows.own_kernels and on.rows.n_latents > 1
+    own = [with_own()] if may_be_own else []
     while (nested := chosen[best].nested) is not None:
-        title = kernel_title(nested.covariance)
-        progress(f"hyperparameters: {title} on {len(rows.x)} rows")
-        chosen[title], compared[title] = nested, _with_long_range(rows, blocks, chosen[best], compared[best])
-        further = nested.covariance.n_parameters - chosen[best].covariance.n_parameters
-        needed = 0.5 * further * float(np.log(len(rows.x)))
-        if compared[title].value + needed >= compared[best].value:
+        title = tried(nested, partial(_with_long_range, near=compared[best]))
+        if criterion(title) >= min(map(criterion, [best, *own])):
             break
         best = title
-    return best, chosen, compared
+        own += [with_own()] if may_be_own else []
+    return min([best, *own], key=criterion), compared
 
 
-def _compared(
-    rows: MixedRows,
-    blocks: tuple[BlockGroup, ...],
-    log_signal: np.ndarray,
-    candidates: tuple[KernelChoice, ...],
-    progress: Callable[[str], None],
-) -> dict[int, Found]:
+def _compared(on: Compared, candidates: tuple[KernelChoice, ...]) -> dict[int, SearchEnd]:
     """Ends of the searches for the candidates that were worth one."""
     found: dict[int, Found] = {}
+    objectives: dict[int, MixedObjective] = {}
 
     def tried(number: int, beside: int) -> float:
         if 0 <= number < len(candidates) and number not in found:
-            covariance, prior, _ = candidates[number]
-            progress(f"hyperparameters: {kernel_title(covariance)} on {len(rows.x)} rows")
-            objective = MixedObjective(rows, covariance, blocks, prior)
-            if len(covariance.kernel.theta) == len(candidates[beside].covariance.kernel.theta) and beside in found:
+            objective = objectives[number] = on.objective(candidates[number])
+            if candidates[number].kernels.n_parameters == candidates[beside].kernels.n_parameters and beside in found:
                 found[number] = search_near(objective, found[beside], FURTHER_STEPS, PRECISION, found[beside].value)
             else:
-                start = np.concatenate([_first_theta(candidates[number]), log_signal, rows.start()])
+                start = np.concatenate([_first_theta(candidates[number]), on.log_signal, on.rows.start()])
                 found[number] = _searched(objective, start)
         return found[number].value if number in found else np.inf
 
@@ -205,18 +242,27 @@ def _compared(
     best = min(found, key=lambda number: found[number].value)
     while tried(best + 1, best) < found[best].value:
         best += 1
-    return found
+    return {number: SearchEnd(objectives[number], end) for number, end in found.items()}
 
 
-def _with_long_range(rows: MixedRows, blocks: tuple[BlockGroup, ...], choice: KernelChoice, near: Found) -> Found:
+def _with_long_range(objective: MixedObjective, near: SearchEnd) -> Found:
     """End of the search for the kernel with a further term; what it leaves to the first one has a shorter range."""
-    nested, p = choice.nested, choice.covariance.n_parameters
-    assert nested is not None
-    objective = MixedObjective(rows, nested.covariance, blocks, nested.prior)
-    shorter = near.parameters.copy()
-    shorter[:p] += np.where(choice.prior.is_length, np.log(SHORTER_RANGE), 0.0)
-    start = np.insert(shorter, [p] * (nested.covariance.n_parameters - p), nested.covariance.kernel.theta[p:])
-    return _searched(objective, start)
+    prior, p = near.objective.prior, near.objective.kernels.n_parameters
+    shorter = near.found.parameters.copy()
+    shorter[:p] += np.where(prior.is_length, np.log(SHORTER_RANGE), 0.0)
+    theta = objective.kernels.each[0].kernel.theta[p:]
+    return _searched(objective, np.insert(shorter, [p] * len(theta), theta))
+
+
+def _with_own_kernels(objective: MixedObjective, near: SearchEnd, limit: float) -> Found:
+    """End of the search for kernels of the same form with parameters of their own, from the shared ones.
+
+    Each has about an equal share of the curvature that the shared one had.
+    """
+    p, q, shared = near.objective.kernels.n_parameters, objective.rows.n_latents, near.found
+    start = np.concatenate([np.tile(shared.parameters[:p], q), shared.parameters[p:]])
+    metric = block_diag(*[q * shared.metric[:p, :p]] * q, shared.metric[p:, p:])
+    return search_near(objective, shared._replace(parameters=start, metric=metric), OWN_STEPS, PRECISION, limit)
 
 
 def _searched(objective: MixedObjective, start: np.ndarray) -> Found:
@@ -226,9 +272,10 @@ def _searched(objective: MixedObjective, start: np.ndarray) -> Found:
     return more._replace(evaluations=near.evaluations + more.evaluations)
 
 
-def kernel_title(covariance: ScaledCovariance) -> str:
-    """Short name of a kernel."""
-    return " + ".join(_title(term.kernel) for term in covariance.terms)
+def kernel_title(kernels: LatentKernels) -> str:
+    """Short name of the kernels."""
+    title = " + ".join(_title(term.kernel) for term in kernels.each[0].terms)
+    return title if kernels.shared else f"{title}, for each latent its own"
 
 
 def _title(kernel: Kernel) -> str:
@@ -238,9 +285,9 @@ def _title(kernel: Kernel) -> str:
 
 def _first_theta(candidate: KernelChoice) -> np.ndarray:
     """Free lengthscales at a share of half the range, those of each further term longer; all else as given."""
-    theta, prior = candidate.covariance.kernel.theta.copy(), candidate.prior
-    share, start = FIRST_SHARE, 0
-    for leaf in leaves(candidate.covariance.kernel):
+    kernel, prior = candidate.kernels.each[0].kernel, candidate.prior
+    theta, share, start = kernel.theta.copy(), FIRST_SHARE, 0
+    for leaf in leaves(kernel):
         part = slice(start, start := start + len(leaf.theta))
         lengths = prior.is_length[part]
         theta[part] = np.where(lengths, prior.centre[part] + np.log(share), theta[part])

@@ -13,7 +13,9 @@ from sumgp.solvers.vecchia.evidence import AT_ONCE
 LEAF = 32  # points of a leaf, a power of two: within leaves the tree is halved down to single points
 HALVINGS = 5
 SAMPLED = 32  # points that stand for those of a large node
-FALL = 1.75  # nodes are opened by radius / distance^FALL: 2 is better at high signal, 1.5 for smooth curves at low signal
+FALL = (
+    2.0  # nodes are opened by radius / distance^FALL: at 1.75 means and sds are further from dense algebra, rough to smooth
+)
 NEAREST = 1e-12  # lengthscales; stands for a distance of zero
 
 
