@@ -35,6 +35,7 @@ class Law(ABC):
     where: tuple[ArrayFunction | None, ...] = ()  # per row: x -> (n,) bool, None = everywhere
     extra_columns: tuple[str, ...] = ()  # columns of the data that the law needs besides the inputs
     notes: tuple[tuple[str, ...], ...] = ()  # per row: lines that explain it in more detail than the law can
+    learnt: tuple[int, ...] = ()  # rows whose error was estimated; its mean is in their totals
 
     def __str__(self) -> str:
         return self.explain()
@@ -70,6 +71,7 @@ class Law(ABC):
             "noise": self.noise[list(chosen)],
             "where": tuple(self.where[row] for row in chosen) if self.where else (),
             "notes": tuple(self.notes[row] for row in chosen) if self.notes else (),
+            "learnt": tuple(place for place, row in enumerate(chosen) if row in self.learnt),
         }
 
     def active(self, x: np.ndarray) -> np.ndarray:

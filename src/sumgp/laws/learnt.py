@@ -85,7 +85,7 @@ def with_errors(law: Law, errors: tuple[LearntError, ...]) -> Law:
         notes[error.row] = (*notes[error.row], f"error: {error}")
     assert isinstance(law, (SumLaw, FunctionLaw))
     select = None if law.select is None else _Selected(law.select, errors)
-    law = replace(law, noise=noise, notes=tuple(notes), select=select)
+    law = replace(law, noise=noise, notes=tuple(notes), select=select, learnt=tuple(e.row for e in errors))
     if isinstance(law, SumLaw):
         total = law.total + bias if isinstance(law.total, np.ndarray) else _Shifted(law.total, bias)
         return replace(law, total=total)

@@ -102,16 +102,12 @@ def balanced(balance: Balance, y: np.ndarray, covariance: np.ndarray, noise: np.
 
 
 def _believed(balance: Balance, slopes: Slopes, noise: np.ndarray) -> np.ndarray:
-    """(R,) rows of the law whose imbalance in the data counts: met up to rounding, or far better than noise explains.
-
-    The error of a law that holds only roughly was found with the noise in it: there, any better counts.
-    """
+    """(R,) rows of the law whose imbalance in the data counts: met up to rounding, or far better than noise explains."""
     seen = balance.seen
     with np.errstate(invalid="ignore"):
         C = np.median(np.einsum("nrt,nt->nr", slopes.J**2, noise) + slopes.loose, axis=0)
         size = seen.count * (seen.sd**2 + seen.bias**2)
-        usual = np.where(balance.law.noise > 0, seen.count, chi2.ppf(FORESEEN, np.maximum(seen.count, 1)))
-        smaller = size < C * usual
+        smaller = size < C * chi2.ppf(FORESEEN, np.maximum(seen.count, 1))
     return np.where(np.isfinite(seen.sd), seen.closed | smaller, False)
 
 

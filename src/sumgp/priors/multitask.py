@@ -17,7 +17,7 @@ from scipy.special import erf
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.errors import DataError, worded
-from sumgp.laws import LatentMap
+from sumgp.laws import LatentMap, TaskRows
 from sumgp.numerics import SchurConditioning, schur_condition
 from sumgp.priors.kernels import HyperPrior, lengthscale_mask, with_theta
 from sumgp.priors.tasks import TaskCovariance
@@ -202,6 +202,12 @@ class TaskLaw:
     F: np.ndarray  # (R, T)
     noise: np.ndarray  # (R,)
     totals: np.ndarray  # (N, R) right sides at the training inputs
+    centred: np.ndarray | None = None  # (R,) rows whose error has no constant part: all of it varies
+
+    @classmethod
+    def of(cls, rows: TaskRows, x_law: np.ndarray) -> TaskLaw:
+        """Rows of a law at the training inputs; of an error that was estimated the mean is in the right side."""
+        return cls(rows.F, rows.noise, rows.right_sides(x_law), np.isin(rows.right_sides.keep, rows.right_sides.law.learnt))
 
 
 @dataclass(frozen=True)
@@ -269,7 +275,8 @@ class MultitaskPrior:
         """The task covariance given the law, or None without one."""
         if self.law is None:
             return None
-        return schur_condition(Sigma, self.law.F, self.law.noise * np.sqrt(self.soft_share))
+        share = self.soft_share if self.law.centred is None else np.where(self.law.centred, 1.0, self.soft_share)
+        return schur_condition(Sigma, self.law.F, self.law.noise * np.sqrt(share))
 
     @cached_property
     def soft_share(self) -> float:

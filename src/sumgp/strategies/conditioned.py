@@ -43,7 +43,7 @@ class Conditioned(Strategy):
     def _on_tasks(self, problem: FitProblem, law: SumLaw) -> Fitted:
         """Algorithm 3: constant F, S constant or varying, one separable term."""
         rows = task_rows(law, problem.data, problem.scaling)
-        task_law, keep = TaskLaw(rows.F, rows.noise, rows.right_sides(problem.data.x)), list(rows.right_sides.keep)
+        task_law, keep = TaskLaw.of(rows, problem.data.x), list(rows.right_sides.keep)
         imbalance = closed_imbalance(problem)
         closed = imbalance is not None and bool(np.all(imbalance.closed[keep] & (rows.noise == 0)))
         kronecker = problem.solver.separable
@@ -62,7 +62,8 @@ class Conditioned(Strategy):
         report |= {"status": report["hyperparameter_status"], "law": "on the task covariance"}
         report["noise_within_law"] = problem.noise.closed
         report["dropped_rows"] = list(rows.dropped)
-        point_law = set_up_law(law, problem.data, problem.scaling, 1.0).law
+        # A law that holds only roughly shows in what the outputs of a row have in common: nothing is moved onto it.
+        point_law = None if np.all(law.noise > 0) else set_up_law(law, problem.data, problem.scaling, 1.0).law
         return stacked(problem, Fitted(components, weights, None, report), point_law, rows.F if closed else None)
 
     def _on_joint(self, problem: FitProblem, law: SumLaw) -> Fitted:

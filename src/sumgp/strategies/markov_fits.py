@@ -164,7 +164,7 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     if plan.on_tasks:
         assert isinstance(problem.law, SumLaw)
         rows = task_rows(problem.law, problem.data, problem.scaling)
-        task_law, right_sides = TaskLaw(rows.F, rows.noise, rows.right_sides(problem.data.x)), rows.right_sides
+        task_law, right_sides = TaskLaw.of(rows, problem.data.x), rows.right_sides
     elif plan.at_times or plan.projected:
         assert problem.law is not None
         setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
