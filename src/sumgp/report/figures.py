@@ -11,7 +11,7 @@ import numpy as np
 from sumgp.data import Dates
 from sumgp.prediction import input_label
 from sumgp.report.calibration import counts, left_out_panel
-from sumgp.report.drawing import NARROW, WIDTH, Band, Curve, Mark, Panel, Points, figure
+from sumgp.report.drawing import NARROW, Band, Curve, Mark, Panel, Points, figure
 from sumgp.report.fit_maps import MAP_COLUMNS, MAPS, is_map, map_panels
 from sumgp.report.fit_study import LEVEL, FitStudy
 from sumgp.report.interactive import interactive
@@ -82,13 +82,6 @@ def in_dark(light: bytes) -> bytes:
     )
     named = {old.encode(): new.encode() for old, new in pairs}
     return re.sub(b"|".join(named), lambda found: named[found[0]], light)
-
-
-def draw_outputs(found: FitStudy, theme: Theme, width: float = WIDTH) -> bytes:
-    """One panel per output, in two columns where there are many and room for them, as SVG."""
-    panels = dated(output_panels(found, theme), found)
-    columns = _columns(panels) if width >= WIDTH else 1
-    return figure(panels, _over(found), theme, OUTPUT_HEIGHT, columns, width)
 
 
 def dated(panels: Sequence[Panel], found: FitStudy) -> list[Panel]:

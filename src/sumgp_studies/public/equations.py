@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -115,6 +116,22 @@ def catalysis(folder: Path) -> Iterator[Case]:
     yield from _noisy(folder, "catalysis", CATALYSIS_LAWS, system, (0.0, 1000.0))
 
 
+class DrawnRows(NamedTuple):
+    """Positions of the rows to fit and of those to score, and what is measured (n, T) in the first."""
+
+    fit: np.ndarray
+    test: np.ndarray
+    y: np.ndarray
+
+
+def drawn_rows(truth: np.ndarray, count: int, noise: float, generator: np.random.Generator) -> DrawnRows:
+    """``count`` rows of a stored solution (N, T) with noise in standard deviations of each output, and others to score."""
+    chosen = generator.permutation(len(truth))
+    fit, test = np.sort(chosen[:count]), np.sort(chosen[count : count + TEST_ROWS])
+    y = truth[fit] + noise * truth.std(axis=0) * generator.standard_normal(truth[fit].shape)
+    return DrawnRows(fit, test, y)
+
+
 def _noisy(folder: Path, name: str, laws: tuple[str, ...], system: System, ends: tuple[float, float]) -> Iterator[Case]:
     """25 rows drawn from the stored solution, for each noise, 30 % of the entries lost; scored at 300 other times."""
     frame = pd.read_csv(folder / "dae" / f"{name}.csv").sort_values("x1")
@@ -124,9 +141,7 @@ def _noisy(folder: Path, name: str, laws: tuple[str, ...], system: System, ends:
     sizes = truth.std(axis=0)
     for number, noise in enumerate(NOISES):
         generator = np.random.default_rng([number, 26])
-        chosen = generator.permutation(len(x))
-        fit, test = np.sort(chosen[:ROWS]), np.sort(chosen[ROWS : ROWS + TEST_ROWS])
-        y = truth[fit] + noise * sizes * generator.standard_normal(truth[fit].shape)
+        fit, test, y = drawn_rows(truth, ROWS, noise, generator)
         y[generator.random(y.shape) < MISSING] = np.nan
         seen = ~np.isnan(y).all(axis=1)
         yield Case(

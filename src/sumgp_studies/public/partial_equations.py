@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from sumgp_studies.public.case import Case, Part
+from sumgp_studies.public.equations import NOISES, drawn_rows
 
 ROWS = 40
-TEST_ROWS = 300
-NOISES = (0.01, 0.03, 0.10)  # of the output's standard deviation
 COOLED = 0.7  # end of the times used of the heat equation: by then the rod is cold
 HEAT_LAW = "d(y1, t) = d(y1, x1, 2)"
 GREENBERG_LAW = "d(y1, x1, 2) - 5*d(y1, x2) + y1 = x1*x2**2*(x2 - 15)"
@@ -33,14 +32,10 @@ def _noisy(folder: Path, name: str, inputs: tuple[str, str], law: str, end: floa
     frame = pd.read_csv(folder / "dae" / f"{name}.csv")
     frame = frame[frame[inputs[0]] < end]
     x, truth = frame[list(inputs)].to_numpy(float), frame[["y1"]].to_numpy(float)
-    sizes = truth.std(axis=0)
     for number, noise in enumerate(NOISES):
-        generator = np.random.default_rng([number, 27])
-        chosen = generator.permutation(len(x))
-        fit, test = np.sort(chosen[:ROWS]), np.sort(chosen[ROWS : ROWS + TEST_ROWS])
-        y = truth[fit] + noise * sizes * generator.standard_normal(truth[fit].shape)
+        fit, test, y = drawn_rows(truth, ROWS, noise, np.random.default_rng([number, 27]))
         label = f"noise {noise:.0%}"
         yield Case(
             name, label, x[fit], y, inputs, ("y1",), (), (Part(label, x[test], truth[test]),),
-            latent=True, sizes=sizes, own_laws=(law,),
+            latent=True, sizes=truth.std(axis=0), own_laws=(law,),
         )  # fmt: skip
