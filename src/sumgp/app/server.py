@@ -13,12 +13,10 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from sumgp.app.choice import KERNELS, Choice
-from sumgp.app.code import python_lines
+from sumgp.app.choice import KERNELS, Choice, python_lines
 from sumgp.app.examples import example_table, examples
-from sumgp.app.feedback import law_feedback
+from sumgp.app.feedback import check_choice, choice_of, first_choice, law_feedback
 from sumgp.app.fitting import BODY, COMPLETED, MODEL, PREDICTIONS, REPORT
-from sumgp.app.forms import check_choice, choice_of, first_choice
 from sumgp.app.guard import TOKEN_HEADER, Guard, same
 from sumgp.app.job import DONE, RUNNING
 from sumgp.app.rendering import rendered, static_file

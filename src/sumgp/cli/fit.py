@@ -12,9 +12,8 @@ import typer
 from rich.console import Console
 
 from sumgp.cli import arguments
-from sumgp.cli.outputs import check_folder, load_plotting
+from sumgp.cli.outputs import check_folder, load_plotting, stages
 from sumgp.cli.points import as_points, grid_over, points_from, require_filled
-from sumgp.cli.progress import stages
 from sumgp.cli.summary import print_summary
 from sumgp.cli.tables import Reading, as_csv, escape_note, number_columns, read_table
 from sumgp.estimator import KERNELS, STRATEGIES, ConstrainedGP, kernel_named, strategy_named

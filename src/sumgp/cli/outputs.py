@@ -1,10 +1,15 @@
-"""Folders and files that results may go to, checked before any work is done; the library that draws them."""
+"""Folders and files that results may go to, checked before any work is done, and what is said meanwhile."""
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+
+from rich.console import Console
 
 from sumgp.errors import DataError, worded
 
@@ -45,3 +50,22 @@ def load_plotting() -> None:
         import_module("matplotlib.figure")
     finally:
         artists.kwdoc = writer
+
+
+LOG = logging.getLogger("sumgp")
+
+
+@contextmanager
+def stages(console: Console, start: str) -> Iterator[Callable[[str], None]]:
+    """A function to call with the name of each stage; the log gets them too. Off a terminal nothing is drawn."""
+    if not console.is_terminal:
+        yield lambda stage: LOG.info(stage)
+        return
+    spinner = "dots" if console.encoding.startswith("utf") else "line"
+    with console.status(start, spinner=spinner) as status:
+
+        def tell(stage: str) -> None:
+            LOG.info(stage)
+            status.update(stage)
+
+        yield tell

@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 
 from sumgp.cli.fit import MODEL, PREDICTIONS, REPORT
+from sumgp.cli.outputs import stages
 from sumgp.cli.points import as_points, grid_over, points_from
-from sumgp.cli.progress import stages
 from sumgp.cli.tables import Reading
 from sumgp.errors import DataError, worded
 from sumgp.files import load, write_files

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from sumgp.report.calibration import counts, remark
 from sumgp.report.figures import fit_pictures
 from sumgp.report.fit_study import FitStudy
-from sumgp.report.picture import templates, version
-from sumgp.report.scores import lengthscales, noise_sds
+from sumgp.report.interactive import templates, version
+from sumgp.report.scores import counts, lengthscales, noise_sds, remark
 from sumgp.report.wording import advice, verdict
 
 PLOTTING, DRAWING = "vendor/plotly-cartesian.min.js", "figures.js"
