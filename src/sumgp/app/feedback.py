@@ -10,7 +10,7 @@ from starlette.datastructures import FormData
 
 from sumgp.app.choice import KERNELS, KINDS, Choice, Constant, TableInfo
 from sumgp.cli.arguments import noise
-from sumgp.errors import ConstraintError, DataError, worded
+from sumgp.errors import ConstraintError, DataError
 from sumgp.laws import FormulaConstraint, bind_constraint
 from sumgp.laws.formula import constant_names, in_plain_words, near_name
 
@@ -133,7 +133,7 @@ def check_choice(choice: Choice, info: TableInfo) -> None:
     """Refuse what cannot be fitted, before a process is started; DataError says what to do."""
     for name, columns in (("inputs", choice.inputs), ("outputs", choice.outputs)):
         if not columns:
-            raise DataError(worded(name, "at least one column", "none", f"choose {name[:-1]} beside a column"))
+            raise DataError(name, "at least one column", "none", f"choose {name[:-1]} beside a column")
     found = law_feedback(choice, info.numbers)
     if found.state in (MISTAKE, INCOMPLETE):
         raise DataError(f"The law: {found.message}")

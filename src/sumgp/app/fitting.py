@@ -14,7 +14,7 @@ from sumgp.app.reading import TABLE, points_table
 from sumgp.cli import arguments
 from sumgp.cli.points import as_points, grid_over, points_from, require_filled
 from sumgp.cli.tables import Reading, as_csv, number_columns
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.estimator import ConstrainedGP
 from sumgp.files import load, model_bytes, write_files
 from sumgp.numerics import threads_for
@@ -99,7 +99,7 @@ def values_at(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     except DataError as error:
         raise DataError(str(error).replace(str(path), task["shown"] or "points")) from error
     if len(points) > task["points"]:
-        raise DataError(worded("points", f"at most {task['points']}", str(len(points)), "ask in several parts"))
+        raise DataError("points", f"at most {task['points']}", str(len(points)), "ask in several parts")
     posterior = gp.posterior(points)
     frame = posterior.to_frame()
     (folder / VALUES).write_bytes(as_csv(frame))

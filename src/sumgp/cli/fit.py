@@ -133,9 +133,9 @@ def chosen_columns(path: Path, inputs: str, outputs: str | None, constants: dict
     y_names = others if outputs is None else arguments.names(outputs, "--outputs")
     both = set(x_names) & set(y_names)
     if both:
-        from sumgp.errors import DataError, worded
+        from sumgp.errors import DataError
 
-        raise DataError(worded("--outputs", "columns that are not inputs", f"{min(both)!r} in both", "remove it from one"))
+        raise DataError("--outputs", "columns that are not inputs", f"{min(both)!r} in both", "remove it from one")
     wanted = list(dict.fromkeys([*x_names, *extra, *y_names]))
     frame = number_columns(table, wanted, str(path), reading.decimal, may_be_dates=x_names)
     needed = list(dict.fromkeys([*x_names, *extra]))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.notebook import facts_table
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def electricity(country: str = "Portugal") -> Dataset:
     frame = _table("electricity")
     countries = sorted(frame["country"].unique())
     if country not in countries:
-        raise DataError(worded("country", f"one of {', '.join(countries)}", repr(country), "choose one of them"))
+        raise DataError("country", f"one of {', '.join(countries)}", repr(country), "choose one of them")
     frame = frame[frame["country"] == country].drop(columns="country").reset_index(drop=True)
     outputs = [name for name in frame.columns if name != "year" and (frame[name] != 0).any()]
     return Dataset(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 
-from sumgp.errors import SumGPWarning
+from sumgp.errors import warn
 from sumgp.estimator.soundness import law_failure, noise_variances
 from sumgp.laws import Law
 from sumgp.prediction import Posterior
@@ -26,7 +25,7 @@ def bounds_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, l
         return ""
     beyond = data_beyond(problem, posterior, rows)
     if beyond:
-        warnings.warn(f"{beyond}; check the bounds against the data", SumGPWarning, stacklevel=3)
+        warn(f"{beyond}; check the bounds against the data")
         return beyond
     if law is None or not law.derivatives:
         return ""

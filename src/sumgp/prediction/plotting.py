@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.prediction.tabulated import input_values
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ def plot_posterior(
     ``ax``: one Axes, which takes all outputs, or one for each output (and one more for the residual).
     """
     if not isinstance(labels or {}, Mapping):
-        raise DataError(worded("labels", "a dictionary", repr(labels)[:60], 'e.g. labels={"z": "position in m"}'))
+        raise DataError("labels", "a dictionary", repr(labels)[:60], 'e.g. labels={"z": "position in m"}')
     named = dict(labels or {})
     known = (*posterior.data.input_names, *posterior.output_names)
     wrong = [name for name in named if name not in known]
     if wrong:
-        raise DataError(worded("labels", f"names among {list(known)}", repr(wrong[0]), "correct the name"))
+        raise DataError("labels", f"names among {list(known)}", repr(wrong[0]), "correct the name")
     n_panels = len(posterior.output_names) + (residual and posterior.law is not None)
     axes = _new_axes(n_panels) if ax is None else _given_axes(ax, len(posterior.output_names), n_panels)
     for t in range(len(posterior.output_names)):
@@ -68,7 +68,7 @@ def _given_axes(ax: Any, n_outputs: int, count: int) -> list[Axes]:
     if len(given) == 1 and count == n_outputs:
         return given * n_outputs
     if len(given) != count:
-        raise DataError(worded("ax", f"one Axes or {count}", f"{len(given)}", "make as many with plt.subplots"))
+        raise DataError("ax", f"one Axes or {count}", f"{len(given)}", "make as many with plt.subplots")
     return given
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 
-from sumgp.errors import SumGPWarning
+from sumgp.errors import warn
 from sumgp.hyperparameters import Scan
 from sumgp.priors import MultitaskPrior
 from sumgp.strategies.averaging import fit_candidates, mix
@@ -32,7 +31,7 @@ def disagreement(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) 
     if together > alone - AHEAD:
         return ""
     text = "the data contradict the law with derivatives: each output alone explains them far better"
-    warnings.warn(f"{text}; check its signs, its factors and the units of inputs and outputs", SumGPWarning, stacklevel=3)
+    warn(f"{text}; check its signs, its factors and the units of inputs and outputs")
     return f"converged, but {text}"
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sumgp.errors import ConstraintError, worded
+from sumgp.errors import ConstraintError
 from sumgp.transforms.base import Branches, Interval, Transform
 
 # The smallest normal number: log and exp stay finite there.
@@ -51,7 +51,7 @@ class Affine(Transform):
     def __post_init__(self) -> None:
         if self.scale == 0 or not np.isfinite([self.scale, self.shift]).all():
             raise ConstraintError(
-                worded("Affine", "a finite shift and a scale other than 0", repr(self), "h must depend on the output")
+                "Affine", "a finite shift and a scale other than 0", repr(self), "h must depend on the output"
             )
 
     @property

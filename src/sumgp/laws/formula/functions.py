@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from sumgp.errors import ConstraintError, worded
+from sumgp.errors import ConstraintError
 from sumgp.laws.formula.algebra import FUNCTIONS, as_float
 from sumgp.laws.formula.edges import SCALARS, PowerFunction, Scalar, continued_function, continued_power
 from sumgp.laws.formula.intervals import Interval, image
@@ -261,7 +261,7 @@ class Variables:
         if n_inputs < len(self.inputs):
             needed = ", ".join((*(s.name for s in self.inputs), *self.extra_columns))
             got = f"{x.shape[1]} column(s)"
-            raise ConstraintError(worded("X", f"the columns {needed}", got, f"the law needs the value of {symbol.name!r}"))
+            raise ConstraintError("X", f"the columns {needed}", got, f"the law needs the value of {symbol.name!r}")
         return x[:, self.inputs.index(symbol) if symbol in self.inputs else n_inputs + self.extras.index(symbol)]
 
     def _called(self, symbol: sympy.Symbol, x: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.paper_method.likelihoods.base import Likelihood, NoisySites, Terms
 from sumgp.paper_method.likelihoods.gaussian import GaussianLikelihood, LinkedLikelihood
 from sumgp.paper_method.likelihoods.noncentral import NoncentralSquare
@@ -26,12 +26,10 @@ class StackedLikelihood(Likelihood):
         sizes = [part.size for part in self.parts]
         if [len(p) for p in self.positions] != sizes or not np.array_equal(together, np.arange(sum(sizes))):
             raise DataError(
-                worded(
-                    "positions",
-                    f"each of 0 to {sum(sizes) - 1} once, in pieces of {sizes}",
-                    str([len(p) for p in self.positions]),
-                    "give every observation one place",
-                )
+                "positions",
+                f"each of 0 to {sum(sizes) - 1} once, in pieces of {sizes}",
+                str([len(p) for p in self.positions]),
+                "give every observation one place",
             )
 
     @cached_property
