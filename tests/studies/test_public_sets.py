@@ -212,9 +212,11 @@ def test_page_compares_only_cases_that_all_methods_saw(folder, tmp_path):
     assert "| noise 1% | **law** |" in text
     assert "3 parts of 1 sets" in text
     assert "warned" not in text
-    doubtful = [replace(record, warnings=["the law is wrong"]) for record in records]
-    text = write_page(doubtful, sets, {}, tmp_path).read_text()
-    assert text.count("Our fit of noise 1% warned: the law is wrong.") == 1
+    alike = [replace(r, warnings=[f"row {k}, output 'a' is {k}.5", "no law"][: k + 1]) for k, r in enumerate(records)]
+    text = write_page(alike, sets, {}, tmp_path).read_text()
+    assert text.count("warned") == 2
+    assert "Our fits warned in 3 of 3 data sets, for example: row 0, output 'a' is 0.5." in text
+    assert "Our fits warned in 2 of 3 data sets, for example: no law." in text
 
 
 def test_a_total_before_its_parts_is_a_hierarchy(tmp_path):
