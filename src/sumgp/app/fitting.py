@@ -12,16 +12,16 @@ import pandas as pd
 from sumgp.app.choice import Choice, choice_from
 from sumgp.app.reading import TABLE, points_table
 from sumgp.cli import arguments
-from sumgp.cli.points import as_points, grid_over, points_from, require_filled
+from sumgp.cli.fit import MODEL, fitted_study, result_files
+from sumgp.cli.points import as_points, points_from, require_filled
 from sumgp.cli.tables import Reading, as_csv, number_columns
 from sumgp.errors import DataError
 from sumgp.estimator import ConstrainedGP
-from sumgp.files import load, model_bytes, write_files
+from sumgp.files import load, write_files
 from sumgp.numerics import threads_for
-from sumgp.report import caught, render_fit, render_fit_body, study
+from sumgp.report import render_fit_body
 
-MODEL, PREDICTIONS, COMPLETED = "model.sumgp", "predictions.csv", "completed.csv"
-REPORT, BODY = "report.html", "body.html"
+COMPLETED, BODY = "completed.csv", "body.html"
 LINE_POINTS, MAP_POINTS = 200, 900  # over one input, and over two
 
 
@@ -32,19 +32,10 @@ def fit_table(folder: Path, task: dict[str, Any], tell: Callable[[str], None]) -
     frame = chosen_columns(pd.read_csv(Path(task["table"]) / TABLE), choice, task["shown"])
     gp = estimator(choice)
     with threads_for(frame[list(choice.outputs)].size):
-        _, told = caught(
-            lambda: gp.fit(frame.drop(columns=list(choice.outputs)), frame[list(choice.outputs)], progress=tell)
-        )
         title = f"{task['shown']}: {', '.join(choice.outputs)} over {', '.join(choice.inputs)}"
-        gp.fit_report_.details.update(title=title, warnings=list(told))
-        found = study(gp, grid_over(gp.data_, grid_size(choice)), told, tell)
+        found = fitted_study(gp, frame, grid_size(choice), title, tell)
         tell("figures and files")
-        files = {
-            MODEL: model_bytes(gp),
-            PREDICTIONS: as_csv(found.posterior.to_frame()),
-            REPORT: render_fit(found, title).encode(),
-            BODY: render_fit_body(found).encode(),
-        }
+        files = {**result_files(found, title), BODY: render_fit_body(found).encode()}
         if frame[list(choice.outputs)].isna().any(axis=None):
             files[COMPLETED] = as_csv(gp.complete(frame.drop(columns=list(choice.outputs)), frame[list(choice.outputs)]))
         write_files(folder, files)

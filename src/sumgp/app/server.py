@@ -16,11 +16,12 @@ from starlette.routing import Route
 from sumgp.app.choice import KERNELS, Choice, python_lines
 from sumgp.app.examples import example_table, examples
 from sumgp.app.feedback import check_choice, choice_of, first_choice, law_feedback
-from sumgp.app.fitting import BODY, COMPLETED, MODEL, PREDICTIONS, REPORT
+from sumgp.app.fitting import BODY, COMPLETED
 from sumgp.app.guard import TOKEN_HEADER, Guard, same
 from sumgp.app.job import DONE, RUNNING
 from sumgp.app.rendering import rendered, static_file
 from sumgp.app.store import Fit, Table, Workspace
+from sumgp.cli.fit import MODEL, PREDICTIONS, REPORT
 from sumgp.errors import DataError
 
 CODE, VALUES = "fit.py", "values.csv"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -58,25 +59,33 @@ def fit(
     chosen = chosen_columns(data, inputs, outputs, constants, reading)
     gp = model_of(constraint, constants, chosen, Settings(noise, strategy, kernel, plug_in, seed))
     x_names = chosen.inputs
-    points = None if at is None else points_from(at, [*x_names, *arguments.extra_columns(constants)], reading)
+    points = grid if at is None else points_from(at, [*x_names, *arguments.extra_columns(constants)], reading)
     title = f"{data.name}: {', '.join(chosen.outputs)} over {', '.join(x_names)}"
-    found, files = _results(gp, chosen.frame, points, grid, title, console)
+    found, files = _results(gp, chosen.frame, points, title, console)
     write_files(out, files)
     _tell_summary(console, found, [out / name for name in files], as_json)
 
 
 def _results(
-    gp: ConstrainedGP, frame: pd.DataFrame, points: pd.DataFrame | None, grid: int, title: str, console: Console
+    gp: ConstrainedGP, frame: pd.DataFrame, points: pd.DataFrame | int, title: str, console: Console
 ) -> tuple[FitStudy, dict[str, bytes]]:
     """The fit with its scores at the prediction points, and the files with it."""
-    outputs = list(gp.outputs or ())
-    with stages(console, "fit") as tell, threads_for(frame[outputs].size):
-        _, told = caught(lambda: gp.fit(frame.drop(columns=outputs), frame[outputs], progress=tell))
-        gp.fit_report_.details.update(title=title, warnings=list(told))  # for the report, also when it is written again
-        found = study(gp, grid_over(gp.data_, grid) if points is None else as_points(gp, points), told, tell)
+    with stages(console, "fit") as tell, threads_for(frame[list(gp.outputs or ())].size):
+        found = fitted_study(gp, frame, points, title, tell)
         tell("report and files")
         load_plotting()
         return found, result_files(found, title)
+
+
+def fitted_study(
+    gp: ConstrainedGP, frame: pd.DataFrame, points: pd.DataFrame | int, title: str, tell: Callable[[str], None]
+) -> FitStudy:
+    """Fit the columns of a table and score the fit at points of another, or at so many over the range of the data."""
+    outputs = list(gp.outputs or ())
+    _, told = caught(lambda: gp.fit(frame.drop(columns=outputs), frame[outputs], progress=tell))
+    gp.fit_report_.details.update(title=title, warnings=list(told))  # for the report, also when it is written again
+    at = grid_over(gp.data_, points) if isinstance(points, int) else as_points(gp, points)
+    return study(gp, at, told, tell)
 
 
 def _tell_summary(console: Console, found: FitStudy, files: list[Path], as_json: bool) -> None:
