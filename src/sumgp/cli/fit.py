@@ -162,7 +162,7 @@ def result_files(found: FitStudy, title: str) -> dict[str, bytes]:
 
 
 def plain(value: Any) -> Any:
-    """JSON of numbers and words; what is no number becomes null."""
+    """JSON of numbers and words; NaN and infinities become null."""
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, np.generic):

@@ -13,7 +13,7 @@ from sumgp.data import Data, read_columns
 from sumgp.errors import DataError
 from sumgp.estimator import ConstrainedGP
 
-MOST_POINTS = 1_000_000  # of a grid: more is taken for a slip of the pen
+MOST_POINTS = 1_000_000  # of a grid: more is taken for a typo
 
 
 def points_from(path: Path, names: Sequence[str], reading: Reading) -> pd.DataFrame:

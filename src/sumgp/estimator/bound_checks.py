@@ -13,7 +13,7 @@ from sumgp.prediction import Posterior
 from sumgp.strategies import FitProblem
 
 BEYOND = 5.0  # standard deviations of the noise by which a measured value is outside a bound, no longer by chance
-BEYOND_SIZE = 0.01  # and standard deviations of the output: less is of no matter
+BEYOND_SIZE = 0.01  # and standard deviations of the output: less does not matter
 
 
 def bounds_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, law: Law | None) -> str:

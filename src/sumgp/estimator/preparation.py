@@ -137,7 +137,7 @@ def warn_of_settings_without_effect(solver: Solver, strategy: Strategy | None, r
         values = {f.name: getattr(strategy, f.name) for f in known}
         changed += [f"{f.name}={values[f.name]!r}" for f in known if values[f.name] != f.default]
     if changed:
-        warn(f"solver: {type(solver).__name__}() has no use for {', '.join(changed)}; leave the default, or use Dense()")
+        warn(f"solver: {type(solver).__name__}() ignores {', '.join(changed)}; leave the default, or use Dense()")
 
 
 LONG_SERIES = 3000  # measured entries of a time series above which the state-space form is chosen

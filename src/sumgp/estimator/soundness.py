@@ -194,7 +194,7 @@ UNEXPLAINED = 10.0  # robust standard deviations of the residuals
 UNEXPLAINED_BY_KNOWN = 8.0  # stated standard deviations of the noise
 UNEXPLAINED_SIZE = 3.0  # standard deviations of the output
 MISFIT = 4.0  # rms distance of the data from the mean, in standard deviations of the noise
-MISFIT_SIZE = 0.1  # and in standard deviations of the output: less is of no matter
+MISFIT_SIZE = 0.1  # and in standard deviations of the output: less does not matter
 
 
 def rows_to_check(problem: FitProblem) -> np.ndarray:

@@ -64,7 +64,7 @@ class Place:
         )
 
 
-_NEAR_FUNCTION = 0.8  # similarity at which a function's name can only be a slip of the pen: sine, arcsinus are, sign is not
+_NEAR_FUNCTION = 0.8  # similarity at which a function's name can only be a typo: sine, arcsinus are, sign is not
 
 
 def hint_for(text: str, position: int) -> str:
@@ -175,7 +175,7 @@ def missing_operator(before: str, word: str, text: str = "", position: int = 0) 
 
 
 def near_name(name: str, known: Iterable[str]) -> str:
-    """The one known name that ``name`` can be a slip of the pen of, or "".
+    """The one known name that ``name`` can be a typo of, or "".
 
     Case, underscores and subscripts may differ, letters be doubled, or one letter in four be wrong. Names that differ in
     digits, or in a letter such as d or Δ before them, mean different things.
