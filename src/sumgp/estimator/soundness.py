@@ -23,12 +23,13 @@ FILL_VALUES = (1e20, 1e30, 1e34, 1e35, 1e36, 32767.0, 32768.0, 2147483647.0, 214
 CODES = (*NINES, *DECIMAL_NINES, *FILL_VALUES)
 SAME_CODE = 1e-6  # relative; single precision has rounded some of them
 MOST_NAMED = 5  # in warnings of one fit
+NAMED_ROWS = 5  # in one warning
 FAR = 5.0  # times further from the median of the rest than any of the rest
 
 
 @dataclass(frozen=True)
 class WildValues:
-    """Equal or single values of one output that are far outside its others."""
+    """Values of one output that are far outside its others: equal ones that are a code, or all that are none."""
 
     output: str
     rows: tuple[int, ...]  # as given by the user, from 0
@@ -41,12 +42,15 @@ class WildValues:
         """What was found and what to do."""
         others = f"the other values of {self.output!r} lie between {self.rest[0]:.4g} and {self.rest[1]:.4g}"
         place = f"row {self.rows[0]}, output {self.output!r} is {self.value:g}"
+        more = len(self.rows) - 1
         if self.is_code:
-            count = f" ({len(self.rows)} such values)" if len(self.rows) > 1 else ""
+            count = f" ({more + 1} such values)" if more else ""
             return f'Y: {place}{count}, while {others}: probably a code for "missing"; write NaN if it is one'
+        named = ", ".join(map(str, self.rows[1:NAMED_ROWS])) + (", ..." if len(self.rows) > NAMED_ROWS else "")
+        also = f" ({counted(more, 'more value')} as far outside, {'row' if more == 1 else 'rows'} {named})" if more else ""
         return (
-            f"Y: {place}, while {others}: no noise explains both, and the fit now takes {self.output!r} for very noisy; "
-            "correct the value, or write NaN if it was not measured"
+            f"Y: {place}{also}, while {others}: no noise explains both, and the fit now takes {self.output!r} for very "
+            f"noisy; correct {'them' if more else 'the value'}, or write NaN where nothing was measured"
         )
 
 
@@ -61,7 +65,7 @@ def check_strategy(strategy: Strategy, law: Law | None, bounds: Inequalities | N
 
 def find_wild_values(data: Data) -> tuple[WildValues, ...]:
     """Codes far outside the rest, then other values set apart from the bulk."""
-    bulk = in_bulk(data.y)
+    bulk = in_bulk(data.y, data.x[:, : data.n_inputs])
     return tuple(found for t in range(data.y.shape[1]) for found in _of_output(data, t, bulk[:, t]))
 
 
@@ -70,7 +74,7 @@ def warn_of_wild_values(found: tuple[WildValues, ...]) -> None:
     for wild in found[:MOST_NAMED]:
         warnings.warn(wild.words, SumGPWarning, stacklevel=4)
     if len(found) > MOST_NAMED:
-        warnings.warn(f"Y: {len(found) - MOST_NAMED} more values are as far outside", SumGPWarning, stacklevel=4)
+        warnings.warn(f"Y: {len(found) - MOST_NAMED} more such findings", SumGPWarning, stacklevel=4)
 
 
 def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
@@ -84,13 +88,13 @@ def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
     for value in np.unique(y[coded]):
         if abs(value - centre) > FAR * reach:
             yield WildValues(name, tuple(map(int, np.flatnonzero(y == value))), float(value), ends, True)
-    for row in np.flatnonzero(~np.isnan(y) & ~bulk & ~coded):
-        yield WildValues(name, (int(row),), float(y[row]), ends, False)
+    wild = np.flatnonzero(~np.isnan(y) & ~bulk & ~coded)
+    if len(wild):
+        yield WildValues(name, tuple(map(int, wild)), float(y[wild[0]]), ends, False)
 
 
 STANDARD_ERRORS = 6.0  # between a stated total and the data's own before a warning
 FEWEST_ROWS = 4  # complete rows: with fewer a mean says nothing against a stated total
-NAMED_ROWS = 5  # in a warning
 ROUND_OFF = 1e-9  # of a value: less than that is how it was written down
 
 
