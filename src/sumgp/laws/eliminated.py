@@ -15,6 +15,8 @@ from sumgp.laws.law import Law, SumLaw
 from sumgp.laws.operators import as_operator, homogeneous_rows
 from sumgp.laws.points import complete_scaling
 
+SIMILAR = 10.0  # ratio of the inputs' ranges below which they are taken to be in one unit
+
 
 @dataclass(frozen=True)
 class SplitLaw:
@@ -34,10 +36,12 @@ class SplitLaw:
         return -np.linalg.pinv(F) @ (F @ shift) if len(F) else np.zeros(len(shift))
 
     def completed(self, data: Data, scaling: Scaling) -> Scaling:
-        """The scaling with sizes of outputs that were never measured: from the rest of the law, or from the others.
+        """The scaling with one unit for inputs of similar ranges, and sizes of outputs that were never measured.
 
-        A latent function is as large as the measured outputs say, and varies over half the inputs' range.
+        Those come from the rest of the law, or from the others: a latent function is as large as the measured outputs say,
+        and varies over half the inputs' range.
         """
+        scaling = _in_one_unit(scaling)
         measured = data.measured.any(axis=0)
         never = np.flatnonzero(~measured)
         if not len(never) or (self.rest is not None and np.all(self.rest.involved()[never])):
@@ -57,6 +61,12 @@ class SplitLaw:
         shift[never] = 0.0
         scale[never] = [np.max(made[t, made[t] > 0] * latent[made[t] > 0]) for t in never]
         return Scaling(scaling.x_shift, scaling.x_scale, shift, scale)
+
+
+def _in_one_unit(scaling: Scaling) -> Scaling:
+    """Inputs divided by one number: a field over a plane or room then has one lengthscale in all directions of it."""
+    low, high = scaling.x_scale.min(), scaling.x_scale.max()
+    return replace(scaling, x_scale=np.full_like(scaling.x_scale, high)) if high < SIMILAR * low else scaling
 
 
 def split_law(law: Law | None) -> SplitLaw | None:
