@@ -66,6 +66,18 @@ def test_a_field_over_a_long_box_has_one_lengthscale_in_all_directions() -> None
     assert np.ptp(far.scaling_.x_scale) > 0.0
 
 
+def test_a_field_without_mean_flow_is_at_rest_far_from_the_data() -> None:
+    """The mean of few rows is no flow; one that is large beside the field's variation is kept."""
+    x = np.random.default_rng(0).uniform(-1.0, 1.0, (12, 2))
+    g = drawn_gradient(x, 7)
+    g = g + 0.3 * g.std(axis=0) - g.mean(axis=0)
+    settings = {"outputs": ["u", "v"], "inputs": ["x", "y"], "uncertainty": "plug-in", "kernel": Matern(0.7, nu=2.5)}
+    far = np.array([[60.0, -60.0]])
+    at_rest, flowing = (sumgp.ConstrainedGP(NO_CURL, **settings).fit(x, g + flow).predict(far)[0] for flow in (0.0, 10.0))
+    assert np.all(np.abs(at_rest) < 0.9 * g.mean(axis=0))  # an average over the rows that weighs them evenly is above it
+    assert np.all(flowing - 10.0 > g.mean(axis=0))
+
+
 @pytest.mark.parametrize("seed", [1000, 1001])
 def test_rough_fields_are_told_from_smooth_ones(seed: int) -> None:
     """The gradient of a Matern 5/2 function: its evidence is above that of smooth kernels, and so is accuracy."""
