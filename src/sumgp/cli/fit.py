@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -11,17 +11,28 @@ import numpy as np
 import pandas as pd
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from sumgp.cli import arguments
 from sumgp.cli.outputs import check_folder, load_plotting, stages
 from sumgp.cli.points import as_points, grid_over, points_from, require_filled
-from sumgp.cli.summary import print_summary
 from sumgp.cli.tables import Reading, as_csv, escape_note, number_columns, read_table
 from sumgp.estimator import KERNELS, STRATEGIES, ConstrainedGP, kernel_named, strategy_named
 from sumgp.files import model_bytes, write_files
 from sumgp.laws import FormulaConstraint
 from sumgp.numerics import threads_for
-from sumgp.report import FitStudy, as_numbers, caught, render_fit, study
+from sumgp.report import (
+    FitStudy,
+    PlainTable,
+    advice,
+    as_numbers,
+    caught,
+    data_facts,
+    render_fit,
+    score_tables,
+    study,
+    verdict,
+)
 
 MODEL, PREDICTIONS, REPORT = "model.sumgp", "predictions.csv", "report.html"
 
@@ -172,3 +183,39 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def print_summary(console: Console, found: FitStudy, files: Sequence[Path]) -> None:
+    """Data, law as understood, scores with and without the law, verdict, advice, files."""
+    for name, value in data_facts(found):
+        console.print(f"{name + ':':<19}{value}", markup=False, highlight=False)
+    console.print("the law as understood", style="bold")
+    for line in found.law_text.splitlines():
+        console.print(f"  {line}", markup=False, highlight=False)
+    for table in score_tables(found):
+        console.print(rich_table(table))
+    console.print(verdict(found).text, markup=False, highlight=False, style="bold")
+    for entry in advice(found):
+        mark, style = ("ok", "green") if entry.good else ("look", "yellow")
+        console.print(f"{mark}: {entry.finding} {entry.remedy}".rstrip(), markup=False, highlight=False, style=style)
+    for path in files:
+        console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def rich_table(table: PlainTable) -> Table:
+    """The table of a page for the terminal."""
+    made = Table(title=table.title, title_justify="left", title_style="bold")
+    for position, name in enumerate(table.header):
+        # Other headers break between their words; this one would lose its sign.
+        made.add_column(name, justify="left" if position == 0 else "right", overflow="fold", no_wrap=name.endswith("%"))
+    for number, row in enumerate(table.rows):
+        marked = [
+            f"[bold]{_unmarked(cell)}[/bold]" if (number, i) in table.best else _unmarked(cell) for i, cell in enumerate(row)
+        ]
+        made.add_row(*marked)
+    return made
+
+
+def _unmarked(cell: str) -> str:
+    """Names of columns are text, not markup."""
+    return cell.replace("[", r"\[")

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sumgp.errors import ConstraintError
-from sumgp.laws.constraint import Constraint
-from sumgp.laws.law import ArrayFunction, Law, SumLaw
+from sumgp.laws.law import ArrayFunction, Constraint, Law, SumLaw
 from sumgp.transforms import Identity
 
 BOUNDS_ALONE = "strategy: Unconstrained, because there are only bounds, which predictions are moved into"

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from sumgp.errors import ConstraintError, counted
-from sumgp.laws.constraint import Constraint
-from sumgp.laws.law import Law, relaxed_rows
+from sumgp.laws.law import Constraint, Law, relaxed_rows
 from sumgp.laws.sums import noise_array
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from sumgp.errors import ConstraintError
-from sumgp.laws.constraint import Constraint, Unknown
-from sumgp.laws.law import ArrayFunction, Law, SumLaw
+from sumgp.laws.law import ArrayFunction, Constraint, Law, SumLaw, Unknown
 from sumgp.transforms import Identity, Transform
 
 

@@ -345,6 +345,6 @@ class Posterior:
         ``ax``: matplotlib axes to draw on, one for all outputs or one for each. ``residual``: a further panel with the
         law's residual. ``labels``: texts for names, e.g. ``{"z": "position (m)"}``.
         """
-        from sumgp.prediction.plotting import plot_posterior
+        from sumgp.prediction.tabulated import plot_posterior
 
         return plot_posterior(self, level, ax, residual, labels)

@@ -10,11 +10,10 @@ import numpy as np
 
 from sumgp.data import Dates
 from sumgp.prediction import Posterior, input_label
-from sumgp.report.drawing import NARROW, Band, Curve, Map, Mark, Panel, Points, figure
+from sumgp.report.drawing import DARK, LIGHT, NARROW, Band, Curve, Map, Mark, Panel, Points, Theme, figure
 from sumgp.report.fit_study import LEVEL, FitStudy
 from sumgp.report.interactive import Picture, interactive
 from sumgp.report.scores import counts, left_out_panel
-from sumgp.report.style import DARK, LIGHT, Theme
 
 MOST_PANELS = 12  # of one figure: more outputs than that are left to the tables
 OUTPUT_HEIGHT, LAW_HEIGHT, MAP_HEIGHT, CALIBRATION_HEIGHT = 140.0, 165.0, 150.0, 240.0  # points

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from sumgp.report.drawing import Band, Curve, Map, Mark, Panel, Points, heights, thinned
-from sumgp.report.style import DARK, LIGHT
+from sumgp.report.drawing import DARK, LIGHT, Band, Curve, Map, Mark, Panel, Points, heights, thinned
 
 DIGITS = 7  # of numbers in the page: hover shows no more
 SYMBOLS = {"dot": "circle", "cross": "x-thin-open", "tick": "line-ns-open"}

@@ -14,8 +14,7 @@ from sumgp.laws import SumLaw, task_rows, typical_rows
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
 from sumgp.priors import read_noise
-from sumgp.report.drawing import Band, Curve, Panel, Points
-from sumgp.report.style import Theme
+from sumgp.report.drawing import Band, Curve, Panel, Points, Theme
 from sumgp.strategies import PosteriorComponent, RowNoise, TrainingRows, component_left_out, mixed
 
 INTERVAL_95 = 1.959963984540054  # half width in standard deviations

@@ -13,7 +13,6 @@ import numpy as np
 
 from sumgp.errors import ConstraintError
 from sumgp.laws.bounds import ALL, BOUNDS_ALONE, no_law
-from sumgp.laws.constraint import Constraint
 from sumgp.laws.formula.bounds import for_all, linear_row
 from sumgp.laws.formula.derivatives import differentiating_inputs, read_derivatives
 from sumgp.laws.formula.explain import constant_lines, explain_law
@@ -37,7 +36,7 @@ from sumgp.laws.formula.tree import (
     read_constants,
     read_names,
 )
-from sumgp.laws.law import Law, SumLaw
+from sumgp.laws.law import Constraint, Law, SumLaw
 from sumgp.transforms import Identity, Square, Transform
 from sumgp.transforms import Power as WholePower
 

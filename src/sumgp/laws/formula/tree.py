@@ -19,9 +19,9 @@ import numpy as np
 from sumgp.errors import ConstraintError
 from sumgp.laws.bounds import ALL
 from sumgp.laws.columns import Derivative
-from sumgp.laws.constraint import Unknown
 from sumgp.laws.formula.hint_texts import REACTION
 from sumgp.laws.formula.hints import Place, hint_for, unknown_name
+from sumgp.laws.law import Unknown
 
 if TYPE_CHECKING:
     import sympy
