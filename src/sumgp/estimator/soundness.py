@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sumgp.data import Data, in_bulk
-from sumgp.errors import ConstraintError, SumGPWarning, counted, worded
+from sumgp.errors import ConstraintError, counted, warn
 from sumgp.laws import AllOf, Constraint, FormulaConstraint, Inequalities, Law, typical_rows
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
@@ -23,12 +22,13 @@ FILL_VALUES = (1e20, 1e30, 1e34, 1e35, 1e36, 32767.0, 32768.0, 2147483647.0, 214
 CODES = (*NINES, *DECIMAL_NINES, *FILL_VALUES)
 SAME_CODE = 1e-6  # relative; single precision has rounded some of them
 MOST_NAMED = 5  # in warnings of one fit
+NAMED_ROWS = 5  # in one warning
 FAR = 5.0  # times further from the median of the rest than any of the rest
 
 
 @dataclass(frozen=True)
 class WildValues:
-    """Equal or single values of one output that are far outside its others."""
+    """Values of one output that are far outside its others: equal ones that are a code, or all that are none."""
 
     output: str
     rows: tuple[int, ...]  # as given by the user, from 0
@@ -41,12 +41,15 @@ class WildValues:
         """What was found and what to do."""
         others = f"the other values of {self.output!r} lie between {self.rest[0]:.4g} and {self.rest[1]:.4g}"
         place = f"row {self.rows[0]}, output {self.output!r} is {self.value:g}"
+        more = len(self.rows) - 1
         if self.is_code:
-            count = f" ({len(self.rows)} such values)" if len(self.rows) > 1 else ""
+            count = f" ({more + 1} such values)" if more else ""
             return f'Y: {place}{count}, while {others}: probably a code for "missing"; write NaN if it is one'
+        named = ", ".join(map(str, self.rows[1:NAMED_ROWS])) + (", ..." if len(self.rows) > NAMED_ROWS else "")
+        also = f" ({counted(more, 'more value')} as far outside, {'row' if more == 1 else 'rows'} {named})" if more else ""
         return (
-            f"Y: {place}, while {others}: no noise explains both, and the fit now takes {self.output!r} for very noisy; "
-            "correct the value, or write NaN if it was not measured"
+            f"Y: {place}{also}, while {others}: no noise explains both, and the fit now takes {self.output!r} for very "
+            f"noisy; correct {'them' if more else 'the value'}, or write NaN where nothing was measured"
         )
 
 
@@ -61,16 +64,16 @@ def check_strategy(strategy: Strategy, law: Law | None, bounds: Inequalities | N
 
 def find_wild_values(data: Data) -> tuple[WildValues, ...]:
     """Codes far outside the rest, then other values set apart from the bulk."""
-    bulk = in_bulk(data.y)
+    bulk = in_bulk(data.y, data.x[:, : data.n_inputs])
     return tuple(found for t in range(data.y.shape[1]) for found in _of_output(data, t, bulk[:, t]))
 
 
 def warn_of_wild_values(found: tuple[WildValues, ...]) -> None:
     """One warning for each of the first few, and one for the rest."""
     for wild in found[:MOST_NAMED]:
-        warnings.warn(wild.words, SumGPWarning, stacklevel=4)
+        warn(wild.words)
     if len(found) > MOST_NAMED:
-        warnings.warn(f"Y: {len(found) - MOST_NAMED} more values are as far outside", SumGPWarning, stacklevel=4)
+        warn(f"Y: {len(found) - MOST_NAMED} more such findings")
 
 
 def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
@@ -84,13 +87,13 @@ def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
     for value in np.unique(y[coded]):
         if abs(value - centre) > FAR * reach:
             yield WildValues(name, tuple(map(int, np.flatnonzero(y == value))), float(value), ends, True)
-    for row in np.flatnonzero(~np.isnan(y) & ~bulk & ~coded):
-        yield WildValues(name, (int(row),), float(y[row]), ends, False)
+    wild = np.flatnonzero(~np.isnan(y) & ~bulk & ~coded)
+    if len(wild):
+        yield WildValues(name, tuple(map(int, wild)), float(y[wild[0]]), ends, False)
 
 
 STANDARD_ERRORS = 6.0  # between a stated total and the data's own before a warning
 FEWEST_ROWS = 4  # complete rows: with fewer a mean says nothing against a stated total
-NAMED_ROWS = 5  # in a warning
 ROUND_OFF = 1e-9  # of a value: less than that is how it was written down
 
 
@@ -117,13 +120,11 @@ def warn_if_contradicted(problem: FitProblem, law: Law, noise: np.ndarray) -> No
         error = max(float(values.std(ddof=1)) / np.sqrt(len(values)), round_off)
         offset, bias = float(values.mean()), _noise_bias(law, filled, x, row, noise)
         if abs(offset) > STANDARD_ERRORS * error + 2.0 * abs(bias) + float(law.noise[row]):
-            warnings.warn(
+            warn(
                 f"the data contradict the law {law.labels[row]!r}: measured rows miss it by {offset:.4g} on average, "
                 f"with a standard error of {error:.2g}; check the total or declare it unknown, or, if the law holds only "
                 f"roughly, write {law.labels[row]!r} with '+- unknown' at its end: mean and size of its error are then "
-                "estimated",
-                SumGPWarning,
-                stacklevel=3,
+                "estimated"
             )
 
 
@@ -143,11 +144,9 @@ def check_closed(problem: FitProblem) -> bool:
     if found.misprints:
         named = ", ".join(str(row) for row in found.misprints[:NAMED_ROWS])
         more = ", ..." if len(found.misprints) > NAMED_ROWS else ""
-        warnings.warn(
+        warn(
             f"a law that all other complete rows meet up to rounding is missed in {counted(len(found.misprints), 'row')} "
-            f"({named}{more}, counted from 0); look for a misprint there, or write NaN in place of the wrong value",
-            SumGPWarning,
-            stacklevel=3,
+            f"({named}{more}, counted from 0); look for a misprint there, or write NaN in place of the wrong value"
         )
     return found.all_closed
 
@@ -166,11 +165,9 @@ def warn_if_repeats_contradict(problem: FitProblem) -> None:
         stated = STANDARD_ERRORS * sd[seen, t] + ROUND_OFF * np.abs(data.y[seen, t])
         if np.any(gap > stated):
             worst = int(np.argmax(gap - stated))
-            warnings.warn(
+            warn(
                 f"noise: rows at the same input differ in {name!r} by {gap[worst]:.3g} from their mean, with a stated "
-                f"standard deviation of {sd[seen, t][worst]:.3g}; give a larger one, or leave noise='per-output'",
-                SumGPWarning,
-                stacklevel=3,
+                f"standard deviation of {sd[seen, t][worst]:.3g}; give a larger one, or leave noise='per-output'"
             )
 
 
@@ -197,7 +194,7 @@ UNEXPLAINED = 10.0  # robust standard deviations of the residuals
 UNEXPLAINED_BY_KNOWN = 8.0  # stated standard deviations of the noise
 UNEXPLAINED_SIZE = 3.0  # standard deviations of the output
 MISFIT = 4.0  # rms distance of the data from the mean, in standard deviations of the noise
-MISFIT_SIZE = 0.1  # and in standard deviations of the output: less is of no matter
+MISFIT_SIZE = 0.1  # and in standard deviations of the output: less does not matter
 
 
 def rows_to_check(problem: FitProblem) -> np.ndarray:
@@ -220,7 +217,7 @@ def checked_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, 
         failure = data_misfit(problem, posterior, rows)
     if failure:
         given = "law and its constants" if posterior.bounding is None else "law, its constants and the bounds"
-        warnings.warn(f"{failure}; check the {given} against the data", SumGPWarning, stacklevel=3)
+        warn(f"{failure}; check the {given} against the data")
         return failure
     return f"converged, but {wild[0].output!r} has {wild[0].value:g} in row {wild[0].rows[0]}" if wild else ""
 
@@ -296,12 +293,10 @@ def warn_of_unexplained_values(problem: FitProblem, posterior: Posterior, rows: 
         excess = np.where(seen, gap[:, t] / np.where(seen, allowed, 1.0), 0.0)
         if excess.max() > 1.0:
             worst = int(np.argmax(excess))
-            warnings.warn(
+            warn(
                 f"Y: row {rows[worst]}, output {name!r} is {y[worst, t]:.6g} where the fit says "
                 f"{posterior.mean[worst, t]:.4g}; no noise of the size seen in the other rows explains that: correct the "
-                "value, write NaN if it was not measured, or give it a larger noise= of its own",
-                SumGPWarning,
-                stacklevel=3,
+                "value, write NaN if it was not measured, or give it a larger noise= of its own"
             )
 
 
@@ -312,9 +307,7 @@ def warn_of_unused_constants(constraint: Constraint | Law | None, constants: Map
     unused = [name for name in given if not any(formula.uses(name) for formula in formulas)]
     if unused:
         names = ", ".join(map(repr, unused))
-        warnings.warn(
-            f"constants: no formula uses {names}; remove it, or correct the name in the formula", SumGPWarning, stacklevel=4
-        )
+        warn(f"constants: no formula uses {names}; remove it, or correct the name in the formula")
 
 
 def _formulas(constraint: Constraint | Law | None) -> Sequence[FormulaConstraint]:
@@ -328,4 +321,4 @@ def check_derivatives(strategy: Strategy, law: Law | None) -> None:
     if law is not None and law.derivatives and not strategy.takes_derivatives and not isinstance(strategy, Unconstrained):
         got = f"{type(strategy).__name__}() for {law.derivatives[0].name}"
         remedy = "leave strategy=None to have it chosen"
-        raise ConstraintError(worded("strategy", "one that takes laws with derivatives", got, remedy))
+        raise ConstraintError("strategy", "one that takes laws with derivatives", got, remedy)

@@ -3,22 +3,5 @@
 from sumgp.prediction.bounding import BoundedPoints, Bounding
 from sumgp.prediction.completion import Completion, RowPosterior, complete_rows, given_rows
 from sumgp.prediction.marginals import DrawnMarginals, common_numbers, mixture_quantile, point_draws
-from sumgp.prediction.plotting import plot_posterior
 from sumgp.prediction.posterior import Posterior
-from sumgp.prediction.tabulated import input_label
-
-__all__ = [
-    "BoundedPoints",
-    "Bounding",
-    "Completion",
-    "DrawnMarginals",
-    "Posterior",
-    "RowPosterior",
-    "common_numbers",
-    "complete_rows",
-    "given_rows",
-    "input_label",
-    "mixture_quantile",
-    "plot_posterior",
-    "point_draws",
-]
+from sumgp.prediction.tabulated import input_label, plot_posterior

@@ -18,29 +18,3 @@ from sumgp.solvers.unknown_total import given_linear_law
 from sumgp.solvers.value_basis import MEAN_VARIANCE, ValueBasis
 from sumgp.solvers.vecchia import Vecchia
 from sumgp.solvers.weights import JointGaussian, JointSum, WeightPosterior, build_features, condition_on_data
-
-__all__ = [
-    "MEAN_VARIANCE",
-    "Automatic",
-    "ClosedEvidence",
-    "ClosedRows",
-    "Dense",
-    "DenseEvidence",
-    "Evidence",
-    "JointGaussian",
-    "JointSum",
-    "Kronecker",
-    "KroneckerEvidence",
-    "LatentEvidence",
-    "Markov",
-    "SlopeOfOffset",
-    "Solver",
-    "ValueBasis",
-    "Vecchia",
-    "WeightPosterior",
-    "build_features",
-    "closed_rows",
-    "condition_on_data",
-    "fits_kronecker",
-    "given_linear_law",
-]

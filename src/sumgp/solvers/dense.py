@@ -15,7 +15,7 @@ import numpy as np
 from sumgp.errors import DataError
 from sumgp.numerics import LOG_2PI, check_memory, cholesky, cholesky_inverse, solve_cholesky
 from sumgp.priors import KernelOnPoints, MultitaskPrior, SchurConditioning, nullspace_basis
-from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker, has_kronecker_form
+from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker, has_kronecker_form, independent_entries
 from sumgp.solvers.latent_evidence import LatentEvidence
 
 LARGE_BLOCKS = 64  # points
@@ -31,7 +31,7 @@ class DenseEvidence:
         self.prior = prior
         self.kernels = [KernelOnPoints(kernel, x) for kernel in prior.kernels]
         self.n_points, self.n_outputs = y.shape
-        measured = ~np.isnan(y) if not prior.noise.closed else _independent_entries(y, prior.law.F)  # type: ignore[union-attr]
+        measured = ~np.isnan(y) if not prior.noise.closed else independent_entries(y, prior.law.F)  # type: ignore[union-attr]
         self.observed = np.flatnonzero(measured.T.ravel())
         self.complete = len(self.observed) == y.size
         self.targets = y.T.ravel()[self.observed]
@@ -147,24 +147,6 @@ def against_points(blocks: np.ndarray, K: np.ndarray) -> np.ndarray:
     if N < LARGE_BLOCKS:
         return np.einsum("tiuj,ij->tu", blocks, K)
     return np.array([[np.einsum("ij,ij->", blocks[t, :, u, :], K) for u in range(T)] for t in range(T)])
-
-
-def _independent_entries(y: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """Measured entries less those that the law fixes from the others of their row (closed data hold nothing more)."""
-    measured = ~np.isnan(y)
-    for i in range(len(y)):
-        for t in np.flatnonzero(measured[i]):
-            others = ~measured[i]
-            with_t = others.copy()
-            with_t[t] = True
-            # Some combination of the rows of F is zero on all that is not measured, and not on t.
-            if _rank(F[:, with_t]) > _rank(F[:, others]):
-                measured[i, t] = False
-    return measured
-
-
-def _rank(matrix: np.ndarray) -> int:
-    return int(np.linalg.matrix_rank(matrix)) if matrix.size else 0
 
 
 KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions

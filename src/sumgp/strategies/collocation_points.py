@@ -61,6 +61,3 @@ def with_ends(z: np.ndarray, count: int) -> np.ndarray:
         return z
     steps, gap = np.arange(1, count + 1)[:, None], np.max(np.diff(z[:, 0]))
     return np.concatenate([z[:1] - gap * steps[::-1], z, z[-1:] + gap * steps])
-
-
-__all__ = ["LawPoints", "law_points", "places_between", "with_ends"]

@@ -241,6 +241,3 @@ def left_out_score(
     fewest = min(float(np.sum(degrees[group])) for group in told)
     used = sum(len(output.y) for output in problem.outputs) - float(degrees.sum())
     return LeftOutScore(total, setting.pooled_noise(squares, degrees), fewest, used)
-
-
-__all__ = ["Family", "LeftOutScore", "Setting", "kernel_families", "left_out_score"]
