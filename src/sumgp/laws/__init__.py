@@ -11,7 +11,7 @@ from sumgp.laws.feasibility import check_bounds
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint, where_held
 from sumgp.laws.function_law import FunctionLaw
 from sumgp.laws.functions import FunctionConstraint
-from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, make_unit_free, project
+from sumgp.laws.geometry import Bend, Projection, UnitFreeLaw, bend, make_unit_free, project, projected_draws
 from sumgp.laws.latent import LatentMap, latent_map
 from sumgp.laws.law import Law, SumLaw
 from sumgp.laws.learnt import LearntError, learnt_errors, with_errors
@@ -55,6 +55,7 @@ __all__ = [
     "LinearConstraint",
     "Operator",
     "Potential",
+    "Projection",
     "RightSides",
     "SplitLaw",
     "SumConstraint",
@@ -81,6 +82,7 @@ __all__ = [
     "measured_imbalance",
     "parse_constraint",
     "project",
+    "projected_draws",
     "set_up_law",
     "split_law",
     "task_rows",

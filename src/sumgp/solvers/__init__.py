@@ -12,12 +12,13 @@ from sumgp.solvers.dense import (
     fits_kronecker,
 )
 from sumgp.solvers.functionals import SlopeOfOffset
+from sumgp.solvers.joint_gaussian import JointGaussian, JointSum
 from sumgp.solvers.latent_evidence import LatentEvidence
 from sumgp.solvers.markov import Markov
 from sumgp.solvers.unknown_total import given_linear_law
 from sumgp.solvers.value_basis import MEAN_VARIANCE, ValueBasis
 from sumgp.solvers.vecchia import Vecchia
-from sumgp.solvers.weights import JointGaussian, JointSum, WeightPosterior, build_features, condition_on_data
+from sumgp.solvers.weights import Taper, WeightPosterior, build_features, condition_on_data, squares
 
 __all__ = [
     "MEAN_VARIANCE",
@@ -35,6 +36,7 @@ __all__ = [
     "Markov",
     "SlopeOfOffset",
     "Solver",
+    "Taper",
     "ValueBasis",
     "Vecchia",
     "WeightPosterior",
@@ -43,4 +45,5 @@ __all__ = [
     "condition_on_data",
     "fits_kronecker",
     "given_linear_law",
+    "squares",
 ]

@@ -26,7 +26,6 @@ from sumgp.strategies.weight_component import (
     Unprojected,
     join_points,
     plain_component,
-    projected_draws,
 )
 
 __all__ = [
@@ -62,6 +61,5 @@ __all__ = [
     "mix",
     "mixed",
     "plain_component",
-    "projected_draws",
     "typical_range",
 ]
