@@ -7,7 +7,6 @@ coordinates onto the lengths in the end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -200,6 +199,3 @@ class GramPosterior:
     def observed(self) -> GramPosterior:
         """The same for a new noisy measurement of each coordinate."""
         return GramPosterior(self.mean, np.sqrt(self.std**2 + self.noise), 0.0)
-
-
-__all__: Sequence[str] = ["GramChoices", "GramFit", "GramPosterior", "completed_anchors", "fit_gram", "fit_products"]

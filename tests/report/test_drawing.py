@@ -12,7 +12,7 @@ import pytest
 
 from sumgp.report.drawing import MOST_POINTS, NARROW, WIDTH, Band, Curve, Map, Panel, Points, figure, thinned
 from sumgp.report.interactive import interactive
-from sumgp.report.theme import DARK, LIGHT, Theme
+from sumgp.report.style import DARK, LIGHT, Theme
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -64,11 +64,41 @@ def test_a_code_among_equal_values():
     assert [w.rows for w in find_wild_values(Data(T[:, None], y, ("t",), ("a", "b")))] == [(ROW,)]
 
 
-def test_many_wild_values_are_not_all_named(recwarn):
+def test_many_wild_values_are_one_warning(recwarn):
     y = CIRCLE.copy()
     y[::3, 0] = 1e6 + np.arange(8)
     warn_of_wild_values(find_wild_values(Data(T[:, None], y, ("t",), ("a", "b"))))
-    assert [str(w.message) for w in recwarn][5:] == ["Y: 3 more values are as far outside"]
+    (text,) = [str(w.message) for w in recwarn]
+    assert "row 0, output 'a' is 1e+06 (7 more values as far outside, rows 3, 6, 9, 12, ...)" in text
+
+
+def test_a_curve_that_rises_from_next_to_nothing_has_no_wild_values():
+    grown = np.concatenate([np.linspace(0.0, 0.002, 14), 0.41 + 0.2 * np.arange(10)])
+    order = np.random.default_rng(1).permutation(24)
+    data = Data(T[order, None], np.column_stack([grown, grown[::-1]])[order], ("t",), ("a", "b"))
+    assert find_wild_values(data) == ()
+    assert np.allclose(choose_scaling(data, [(0,), (1,)], True).y_scale, grown.std(), rtol=1e-12)
+    # Without neighbours that bear it out, the same value is wild; so is one that leaves the curve.
+    apart = np.where(np.arange(24) == 4, 0.41, np.linspace(0.0, 0.002, 24))
+    beyond = np.where(np.arange(24) == 20, 1e5, grown)
+    found = find_wild_values(Data(T[:, None], np.column_stack([apart, beyond]), ("t",), ("a", "b")))
+    assert [(w.output, w.rows) for w in found] == [("a", (4,)), ("b", (20,))]
+
+
+def test_two_wild_neighbours_and_a_run_of_equal_ones_are_named():
+    y = CIRCLE.copy()
+    y[7:9, 0] = 1e5, 2e5
+    y[7:12, 1] = 12345.0
+    found = find_wild_values(Data(T[:, None], y, ("t",), ("a", "b")))
+    assert [(w.output, w.rows) for w in found] == [("a", (7, 8)), ("b", (7, 8, 9, 10, 11))]
+
+
+def test_a_hill_in_a_plane_is_no_wild_value():
+    x = np.random.default_rng(2).uniform(size=(120, 2))
+    hill = np.exp(-50.0 * np.sum((x - 0.5) ** 2, axis=1) / 0.5) + 1e-5 * np.random.default_rng(3).standard_normal(120)
+    y = np.column_stack([hill, np.where(np.arange(120) == 3, 50.0, 1e-3 * hill)])
+    found = find_wild_values(Data(x, y, ("u", "v"), ("a", "b")))
+    assert [(w.output, w.rows) for w in found] == [("b", (3,))]
 
 
 def test_the_fit_warns_of_codes():

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from sumgp.data.calendar import Calendar, Dates
+from sumgp.data.rising import borne_out
 from sumgp.errors import DataError, worded
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ def choose_scaling(data: Data, groups: Sequence[Sequence[int]], unit_inputs: boo
     span = upper - lower
     middle = lower + 0.5 * span
     x_scale = np.where(span > 0, span, np.maximum(np.abs(middle), 1.0)) if unit_inputs else np.ones(x.shape[1])
-    counted = in_bulk(data.y)
+    counted = in_bulk(data.y, data.x[:, : data.n_inputs])
     counts = counted.sum(axis=0)
     filled = np.where(counted, data.y, 0.0)
     y_shift = filled.sum(axis=0) / np.maximum(counts, 1)
@@ -273,16 +274,17 @@ def choose_scaling(data: Data, groups: Sequence[Sequence[int]], unit_inputs: boo
     return Scaling(middle, x_scale, y_shift, y_scale)
 
 
-def in_bulk(y: np.ndarray) -> np.ndarray:
+def in_bulk(y: np.ndarray, x: np.ndarray | None = None) -> np.ndarray:
     """(N, T) truth of values that are no further from their output's median than GAP times all those nearer to it.
 
-    The gap is looked for among the further half of the distances, so that at least half of the values belong to the bulk.
-    Ordinary data have no such gap, and all of them count. NaN do not.
+    The gap is among the further half of the distances, so that at least half of the values belong to the bulk. Ordinary
+    data have no such gap, and all of them count; NaN do not. With inputs ``x`` (N, D), values outside that neighbouring
+    rows bear out count too: an output that is next to zero for years and then grows has no outliers.
     """
-    return np.column_stack([_in_bulk(column) for column in y.T]) if y.shape[1] else ~np.isnan(y)
+    return np.column_stack([_in_bulk(column, x) for column in y.T]) if y.shape[1] else ~np.isnan(y)
 
 
-def _in_bulk(values: np.ndarray) -> np.ndarray:
+def _in_bulk(values: np.ndarray, x: np.ndarray | None) -> np.ndarray:
     seen = ~np.isnan(values)
     if seen.sum() < FEWEST_FOR_GAP:
         return seen
@@ -292,16 +294,14 @@ def _in_bulk(values: np.ndarray) -> np.ndarray:
     inner, outer = ordered[len(ordered) // 2 : -1], ordered[len(ordered) // 2 + 1 :]
     # More than half of the values may be equal up to round-off: the others are then no outliers.
     gaps = np.flatnonzero((outer > GAP * inner) & (inner > 1e-10 * abs(centre)))
-    return seen & (distance <= inner[gaps[0]]) if len(gaps) else seen
+    bulk = seen & (distance <= inner[gaps[0]]) if len(gaps) else seen
+    return bulk if x is None or bulk.sum() == seen.sum() else bulk | borne_out(values - centre, seen & ~bulk, x)
 
 
 def noise_reach(data: Data, scaling: Scaling, groups: Sequence[Sequence[int]]) -> np.ndarray:
-    """(T,) how much larger than a unit the noise of each output may well be: 1, or the spread of all values with wild ones.
-
-    Wild values are measurements: a noise of their size must not look improbable.
-    """
+    """(T,) how much larger than a unit the noise of each output may be: 1, or, with wild ones, the spread of all values."""
     reach = np.ones(data.y.shape[1])
-    counted, unit_free = in_bulk(data.y), scaling.outputs(data.y)
+    counted, unit_free = in_bulk(data.y, data.x[:, : data.n_inputs]), scaling.outputs(data.y)
     for group in groups:
         members = list(group)
         if np.any(data.measured[:, members] & ~counted[:, members]):

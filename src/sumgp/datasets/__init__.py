@@ -2,5 +2,3 @@
 
 from sumgp.datasets.catalogue import all_datasets, electricity, epidemic, mars, oscillator, tourism
 from sumgp.datasets.dataset import Dataset
-
-__all__ = ["Dataset", "all_datasets", "electricity", "epidemic", "mars", "oscillator", "tourism"]

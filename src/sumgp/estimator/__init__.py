@@ -3,14 +3,3 @@
 from sumgp.estimator.constrained_gp import ConstrainedGP
 from sumgp.estimator.fit_report import FitReport
 from sumgp.estimator.preparation import KERNELS, STRATEGIES, as_constraint, default_strategy, kernel_named, strategy_named
-
-__all__ = [
-    "KERNELS",
-    "STRATEGIES",
-    "ConstrainedGP",
-    "FitReport",
-    "as_constraint",
-    "default_strategy",
-    "kernel_named",
-    "strategy_named",
-]

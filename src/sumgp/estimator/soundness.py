@@ -24,12 +24,13 @@ FILL_VALUES = (1e20, 1e30, 1e34, 1e35, 1e36, 32767.0, 32768.0, 2147483647.0, 214
 CODES = (*NINES, *DECIMAL_NINES, *FILL_VALUES)
 SAME_CODE = 1e-6  # relative; single precision has rounded some of them
 MOST_NAMED = 5  # in warnings of one fit
+NAMED_ROWS = 5  # in one warning
 FAR = 5.0  # times further from the median of the rest than any of the rest
 
 
 @dataclass(frozen=True)
 class WildValues:
-    """Equal or single values of one output that are far outside its others."""
+    """Values of one output that are far outside its others: equal ones that are a code, or all that are none."""
 
     output: str
     rows: tuple[int, ...]  # as given by the user, from 0
@@ -42,28 +43,30 @@ class WildValues:
         """What was found and what to do."""
         others = f"the other values of {self.output!r} lie between {self.rest[0]:.4g} and {self.rest[1]:.4g}"
         place = f"row {self.rows[0]}, output {self.output!r} is {self.value:g}"
+        more = len(self.rows) - 1
         if self.is_code:
-            count = f" ({len(self.rows)} such values)" if len(self.rows) > 1 else ""
+            count = f" ({more + 1} such values)" if more else ""
             return f'Y: {place}{count}, while {others}: probably a code for "missing"; write NaN if it is one'
+        named = ", ".join(map(str, self.rows[1:NAMED_ROWS])) + (", ..." if len(self.rows) > NAMED_ROWS else "")
+        also = f" ({counted(more, 'more value')} as far outside, {'row' if more == 1 else 'rows'} {named})" if more else ""
         return (
-            f"Y: {place}, while {others}: no noise explains both, and the fit now takes {self.output!r} for very noisy; "
-            "correct the value, or write NaN if it was not measured"
+            f"Y: {place}{also}, while {others}: no noise explains both, and the fit now takes {self.output!r} for very "
+            f"noisy; correct {'them' if more else 'the value'}, or write NaN where nothing was measured"
         )
 
 
 def check_strategy(strategy: Strategy, law: Law | None, bounds: Inequalities | None) -> None:
     """Refuse a strategy that has nothing to impose, or cannot keep bounds."""
     if law is None and not isinstance(strategy, Unconstrained):
-        raise ConstraintError(
-            f"strategy: {type(strategy).__name__}() needs a law, got none; give one or use Unconstrained()"
-        )
+        name = type(strategy).__name__
+        raise ConstraintError(f"strategy: {name}() needs a law, got constraint=None; give one or use Unconstrained()")
     if bounds is not None and isinstance(strategy, Transformed):
         raise ConstraintError("strategy: Transformed() takes no bounds; use Linearized(), or leave strategy=None")
 
 
 def find_wild_values(data: Data) -> tuple[WildValues, ...]:
     """Codes far outside the rest, then other values set apart from the bulk."""
-    bulk = in_bulk(data.y)
+    bulk = in_bulk(data.y, data.x[:, : data.n_inputs])
     return tuple(found for t in range(data.y.shape[1]) for found in _of_output(data, t, bulk[:, t]))
 
 
@@ -72,7 +75,7 @@ def warn_of_wild_values(found: tuple[WildValues, ...]) -> None:
     for wild in found[:MOST_NAMED]:
         warnings.warn(wild.words, SumGPWarning, stacklevel=4)
     if len(found) > MOST_NAMED:
-        warnings.warn(f"Y: {len(found) - MOST_NAMED} more values are as far outside", SumGPWarning, stacklevel=4)
+        warnings.warn(f"Y: {len(found) - MOST_NAMED} more such findings", SumGPWarning, stacklevel=4)
 
 
 def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
@@ -82,17 +85,16 @@ def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
     if rest.sum() < 2:
         return
     centre, ends = float(np.median(y[rest])), (float(y[rest].min()), float(y[rest].max()))
-    reach = float(np.abs(y[rest] - centre).max())
     for value in np.unique(y[coded]):
-        if abs(value - centre) > FAR * reach:
+        if abs(value - centre) > FAR * float(np.abs(y[rest] - centre).max()):
             yield WildValues(name, tuple(map(int, np.flatnonzero(y == value))), float(value), ends, True)
-    for row in np.flatnonzero(~np.isnan(y) & ~bulk & ~coded):
-        yield WildValues(name, (int(row),), float(y[row]), ends, False)
+    wild = np.flatnonzero(~np.isnan(y) & ~bulk & ~coded)
+    if len(wild):
+        yield WildValues(name, tuple(map(int, wild)), float(y[wild[0]]), ends, False)
 
 
 STANDARD_ERRORS = 6.0  # between a stated total and the data's own before a warning
 FEWEST_ROWS = 4  # complete rows: with fewer a mean says nothing against a stated total
-NAMED_ROWS = 5  # in a warning
 ROUND_OFF = 1e-9  # of a value: less than that is how it was written down
 
 
@@ -221,14 +223,12 @@ def checked_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, 
         given = "law and its constants" if posterior.bounding is None else "law, its constants and the bounds"
         warnings.warn(f"{failure}; check the {given} against the data", SumGPWarning, stacklevel=3)
         return failure
-    if wild:
-        return f"converged, but {wild[0].output!r} has {wild[0].value:g} in row {wild[0].rows[0]}"
-    copies = copied_rows(problem.data) if problem.noise.known is None else 0
-    if copies <= FEW_COPIES * len(problem.data.x):
-        return ""
-    words = f"{copies} of {len(problem.data.x)} rows are copies of others, from which noise looks smaller than it is"
-    warnings.warn(f"{words}; remove rows that were not measured apart", SumGPWarning, stacklevel=3)
-    return f"converged, but {words}"
+    words = f"{wild[0].output!r} has {wild[0].value:g} in row {wild[0].rows[0]}" if wild else ""
+    copies, count = copied_rows(problem.data) if problem.noise.known is None else 0, len(problem.data.x)
+    if not wild and copies > FEW_COPIES * count:
+        words = f"{copies} of {count} rows are copies of others, from which noise looks smaller than it is"
+        warnings.warn(f"{words}; remove rows that were not measured apart", SumGPWarning, stacklevel=3)
+    return f"converged, but {words}" if words else ""
 
 
 def copied_rows(data: Data) -> int:

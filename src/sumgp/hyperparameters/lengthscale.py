@@ -89,6 +89,3 @@ def _at(output: OneOutput, make: Callable[[np.ndarray], Kernel], lengthscale: np
     return OutputFit(
         float(log_density[best] + prior), lengthscale, float(variance[best]), float(variance[best] * RATIOS[best])
     )
-
-
-__all__ = ["OneOutput", "OutputFit", "fit_output"]

@@ -40,6 +40,3 @@ def varying_columns(derivatives: Sequence[Derivative], scaling: Scaling) -> tupl
     """Shift and scale (T + derivatives,) that bring outputs and their derivatives into the user's units."""
     shift = np.concatenate([scaling.y_shift, np.zeros(len(derivatives))])
     return shift, np.concatenate([scaling.y_scale, [d.scale(scaling) for d in derivatives]])
-
-
-__all__ = ["HIGHEST_ORDER", "Derivative", "derivative_name", "varying_columns"]

@@ -49,6 +49,3 @@ def _is_homogeneous(row: Law) -> bool:
 def _matrix(row: Law) -> np.ndarray:
     assert isinstance(row, SumLaw)
     return row.as_matrix()
-
-
-__all__ = ["Operator", "as_operator", "homogeneous_rows"]

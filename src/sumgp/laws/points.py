@@ -161,7 +161,7 @@ def typical_rows(data: Data, scaling: Scaling) -> np.ndarray:
 
     Measurements at one place count by their mean, so that their order does not matter; those far outside the rest do not.
     """
-    y = scaling.outputs(np.where(in_bulk(data.y), data.y, np.nan))
+    y = scaling.outputs(np.where(in_bulk(data.y, data.x[:, : data.n_inputs]), data.y, np.nan))
     along = data.x[:, 0]
     filled = np.zeros_like(y)
     for t in range(y.shape[1]):

@@ -250,15 +250,3 @@ def _search(problem: CollocationProblem, given: _Quadratic, at: _Step) -> tuple[
             return there, g
         length *= 0.5
     return None
-
-
-__all__ = [
-    "FINE_LEVELS",
-    "LEVELS",
-    "CollocationProblem",
-    "CollocationSolution",
-    "OutputWeights",
-    "data_weights",
-    "given_data",
-    "solve_collocation",
-]

@@ -50,6 +50,3 @@ def law_volume(problem: CollocationProblem, w: np.ndarray, noise: Sequence[np.nd
         change = (problem.slopes(w + moved)[:, weights] - problem.slopes(w - moved)[:, weights]) / (2.0 * STEP * sds)
         slope[u] = np.sum((given_both - given_law) * (A.T @ change))
     return LawVolume(slope, np.array([squares[part].sum() / expected[part].sum() for part in problem.slices[:-1]]))
-
-
-__all__ = ["LawVolume", "law_volume"]

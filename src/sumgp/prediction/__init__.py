@@ -6,19 +6,3 @@ from sumgp.prediction.marginals import DrawnMarginals, common_numbers, mixture_q
 from sumgp.prediction.plotting import plot_posterior
 from sumgp.prediction.posterior import Posterior
 from sumgp.prediction.tabulated import input_label
-
-__all__ = [
-    "BoundedPoints",
-    "Bounding",
-    "Completion",
-    "DrawnMarginals",
-    "Posterior",
-    "RowPosterior",
-    "common_numbers",
-    "complete_rows",
-    "given_rows",
-    "input_label",
-    "mixture_quantile",
-    "plot_posterior",
-    "point_draws",
-]

@@ -76,6 +76,3 @@ def constants_posterior(fitted: Fitted, inputs: np.ndarray, x: np.ndarray) -> Co
     means = shift + scale * np.stack([mean[0, own] for mean, _ in parts])
     covariances = np.stack([covariance[0, own, own] for _, covariance in parts]) * np.outer(scale, scale)
     return ConstantsPosterior(law.law.unknowns, fitted.weights, means, covariances)
-
-
-__all__ = ["ConstantsPosterior", "constants_posterior"]

@@ -125,6 +125,3 @@ def own_columns(posterior: Posterior, centre: np.ndarray) -> np.ndarray:
         own = imposed.constants
         slopes.append(imposed.shift[own] + imposed.scale[own] * centre[:, own])
     return np.concatenate([nothing, *slopes], axis=1)
-
-
-__all__ = ["DerivativePosterior", "derivative_of", "own_columns"]

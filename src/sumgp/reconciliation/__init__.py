@@ -3,5 +3,3 @@
 from sumgp.reconciliation.covariance import shrunk_covariance
 from sumgp.reconciliation.onto_law import reconcile
 from sumgp.reconciliation.result import Reconciled
-
-__all__ = ["Reconciled", "reconcile", "shrunk_covariance"]

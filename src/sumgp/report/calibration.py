@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from sumgp.report.drawing import Band, Curve, Panel, Points
 from sumgp.report.scores import LeftOut
-from sumgp.report.theme import Theme
+from sumgp.report.style import Theme
 
 LEVELS = (0.5, 0.8, 0.95)  # nominal coverages in the table
 CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # nominal coverages in the figure

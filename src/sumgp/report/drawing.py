@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sumgp.report.theme import Theme
+from sumgp.report.style import Theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

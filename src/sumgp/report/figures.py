@@ -16,7 +16,7 @@ from sumgp.report.fit_maps import MAP_COLUMNS, MAPS, is_map, map_panels
 from sumgp.report.fit_study import LEVEL, FitStudy
 from sumgp.report.interactive import interactive
 from sumgp.report.picture import Picture
-from sumgp.report.theme import DARK, LIGHT, Theme
+from sumgp.report.style import DARK, LIGHT, Theme
 
 MOST_PANELS = 12  # of one figure: more outputs than that are left to the tables
 OUTPUT_HEIGHT, LAW_HEIGHT, MAP_HEIGHT, CALIBRATION_HEIGHT = 140.0, 165.0, 150.0, 240.0  # points

@@ -7,7 +7,7 @@ import numpy as np
 from sumgp.prediction import Posterior
 from sumgp.report.drawing import Map, Panel, Points
 from sumgp.report.fit_study import FitStudy
-from sumgp.report.theme import Theme
+from sumgp.report.style import Theme
 
 MAP_COLUMNS = 3  # maps side by side: those of one output in a row
 MOST_MAPPED = 4  # outputs

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sumgp.report.drawing import Band, Curve, Map, Mark, Panel, Points, heights, thinned
-from sumgp.report.theme import DARK, LIGHT
+from sumgp.report.style import DARK, LIGHT
 
 DIGITS = 7  # of numbers in the page: hover shows no more
 SYMBOLS = {"dot": "circle", "cross": "x-thin-open", "tick": "line-ns-open"}

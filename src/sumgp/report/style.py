@@ -1,16 +1,30 @@
-"""How figures of the plotting library look in each theme, and figures as SVG text that is the same on every run."""
+"""Colours and settings of figures in a light and a dark theme, and figures as SVG text that is the same on every run."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from sumgp.report.theme import DARK, LIGHT, Theme
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of a figure; ``cycle`` is told apart also by colour-blind readers."""
+
+    name: str
+    ink: str
+    faint: str
+    panel: str
+    cycle: tuple[str, ...]
+
+
+LIGHT = Theme("light", "#1c2733", "#8a97a5", "#ffffff", ("#1f6fb4", "#d9661f", "#1b8a6b", "#6d1a56", "#665200", "#5b6b7a"))
+DARK = Theme("dark", "#dde5ee", "#74828f", "#171d24", ("#6cb2f2", "#f2a05c", "#5fd0ac", "#ffc9ef", "#fff0a0", "#a9b8c6"))
 
 
 @contextmanager
@@ -51,6 +65,3 @@ def as_svg(draw: Callable[[Theme], Figure], theme: Theme) -> bytes:
         buffer = io.BytesIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
-
-
-__all__ = ["DARK", "LIGHT", "Theme", "as_svg", "drawing_with"]

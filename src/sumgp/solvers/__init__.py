@@ -6,44 +6,17 @@ from sumgp.solvers.dense import (
     Dense,
     DenseEvidence,
     Evidence,
+    JointGaussian,
+    JointSum,
     Kronecker,
     KroneckerEvidence,
     Solver,
     fits_kronecker,
 )
 from sumgp.solvers.functionals import SlopeOfOffset
-from sumgp.solvers.joint_gaussian import JointGaussian, JointSum
 from sumgp.solvers.latent_evidence import LatentEvidence
 from sumgp.solvers.markov import Markov
 from sumgp.solvers.unknown_total import given_linear_law
 from sumgp.solvers.value_basis import MEAN_VARIANCE, ValueBasis
 from sumgp.solvers.vecchia import Vecchia
 from sumgp.solvers.weights import Taper, WeightPosterior, build_features, condition_on_data, squares
-
-__all__ = [
-    "MEAN_VARIANCE",
-    "Automatic",
-    "ClosedEvidence",
-    "ClosedRows",
-    "Dense",
-    "DenseEvidence",
-    "Evidence",
-    "JointGaussian",
-    "JointSum",
-    "Kronecker",
-    "KroneckerEvidence",
-    "LatentEvidence",
-    "Markov",
-    "SlopeOfOffset",
-    "Solver",
-    "Taper",
-    "ValueBasis",
-    "Vecchia",
-    "WeightPosterior",
-    "build_features",
-    "closed_rows",
-    "condition_on_data",
-    "fits_kronecker",
-    "given_linear_law",
-    "squares",
-]

@@ -88,6 +88,3 @@ class ValueBasis:
                 spanned = features[i][:, :-1] @ features[j][:, :-1].T / self.release**2
                 result[:, i, :, j] = self.variance * kernels.value(first, second) - spanned
         return result.reshape(n * q, n * q)
-
-
-__all__ = ["MEAN_VARIANCE", "ValueBasis"]

@@ -199,6 +199,3 @@ def _open_constants(law: Law, component: CollocationComponent) -> Iterator[str]:
                 f"constants: {name!r} can hardly be distinguished from {other!r}, and its interval is rough; measure over a "
                 "longer range, or give the value of one of them"
             )
-
-
-__all__ = ["Collocated"]

@@ -162,6 +162,3 @@ class CollocationComponent(PosteriorComponent):
         soft = slice(self.law.law.n_columns, self.n_columns)
         draws[:, :, soft] = generator.standard_normal(draws[:, :, soft].shape) * np.sqrt(self.law.soft_variances)
         return projected_draws(self.law, draws, free.metric, x_law)
-
-
-__all__ = ["CollocationComponent"]

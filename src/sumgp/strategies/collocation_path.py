@@ -259,6 +259,3 @@ def _interpolated(points: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.
     if points.shape[1] == 1:
         return np.asarray(CubicSpline(points[:, 0], values)(at[:, 0]))
     return np.asarray(RBFInterpolator(points, values, kernel="cubic")(at))
-
-
-__all__ = ["MOST_POINTS", "UNKNOWN_VARIANCE", "Candidate", "Path"]

@@ -53,6 +53,3 @@ def places_between(z: np.ndarray) -> np.ndarray:
         return 0.5 * (z[:-1] + z[1:])
     low, high = z.min(axis=0), z.max(axis=0)
     return low + (high - low) * qmc.Sobol(z.shape[1], scramble=True, seed=0).random_base2(BETWEEN)
-
-
-__all__ = ["LawPoints", "law_points", "places_between"]

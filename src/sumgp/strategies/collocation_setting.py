@@ -224,6 +224,3 @@ def left_out_score(
     told = (list(group) for group in setting.problem.noise.groups if not setting.never[list(group)].all())
     fewest = min(float(np.sum(degrees[group])) for group in told)
     return LeftOutScore(total, setting.pooled_noise(squares, degrees), fewest)
-
-
-__all__ = ["Family", "LeftOutScore", "Setting", "kernel_families", "left_out_score"]

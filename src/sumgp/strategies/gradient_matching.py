@@ -161,6 +161,3 @@ def _spread(matching: _Matching, w: np.ndarray, constants: np.ndarray, sizes: np
     normal = share * (A * size).T @ (A * size)
     open_ = np.sqrt(np.diagonal(np.linalg.inv(normal + 1e-4 * np.eye(len(size)))))
     return size * np.sqrt(1.0 + open_**2)
-
-
-__all__ = ["Start", "common_lengthscales", "match_gradients"]

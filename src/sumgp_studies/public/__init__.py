@@ -12,29 +12,3 @@ from sumgp_studies.public.real import SETS, cases
 from sumgp_studies.public.run import plan, run_public, unfinished
 from sumgp_studies.public.scores import scored
 from sumgp_studies.public.table import page, summary
-
-__all__ = [
-    "HIERARCHIES",
-    "METHODS",
-    "PUBLIC_SETS",
-    "SETS",
-    "Case",
-    "Gaussians",
-    "Part",
-    "PublicSet",
-    "cases",
-    "gemas_gap",
-    "hierarchy_scores",
-    "independent",
-    "page",
-    "plan",
-    "predicted",
-    "read_hierarchy",
-    "run_public",
-    "scored",
-    "sets_named",
-    "splines",
-    "summary",
-    "unfinished",
-    "write_page",
-]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,6 +53,27 @@ class Case:
         if self.sizes is not None:
             return self.sizes
         return np.full(len(self.outputs), np.sqrt(np.nanmean(np.nanvar(self.y, axis=0))))
+
+
+DRAWS = 5  # of rows and noise from each stored solution: a single one may differ from the next by a tenth
+
+
+class NoisyDraw(NamedTuple):
+    """A noise level and the generator of one draw."""
+
+    noise: float
+    generator: np.random.Generator
+
+    @property
+    def label(self) -> str:
+        """Of the part that it is scored in."""
+        return f"noise {self.noise:.0%}"
+
+
+def noisy_draws(noises: Sequence[float], purpose: int) -> Iterator[NoisyDraw]:
+    """Every level once, then every level again; ``purpose`` keeps the draws of different sets apart."""
+    for draw in range(DRAWS):
+        yield from (NoisyDraw(v, np.random.default_rng([k, purpose, draw])) for k, v in enumerate(noises))
 
 
 def gap_and_random(count: int, gap: tuple[float, float], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from sumgp_studies.public.case import Case, Part
+from sumgp_studies.public.case import Case, NoisyDraw, Part, noisy_draws
 from sumgp_studies.public.system import System
 
-REPLICATES = 4  # of the hundred data sets of FitzHugh-Nagumo
+REPLICATES = 10  # of the hundred data sets of FitzHugh-Nagumo
 ROWS = 25
 TEST_ROWS = 300
 NOISES = (0.01, 0.03, 0.10)  # of each output's standard deviation
@@ -124,11 +124,11 @@ class DrawnRows(NamedTuple):
     y: np.ndarray
 
 
-def drawn_rows(truth: np.ndarray, count: int, noise: float, generator: np.random.Generator) -> DrawnRows:
+def drawn_rows(truth: np.ndarray, count: int, drawn: NoisyDraw) -> DrawnRows:
     """``count`` rows of a stored solution (N, T) with noise in standard deviations of each output, and others to score."""
-    chosen = generator.permutation(len(truth))
+    chosen = drawn.generator.permutation(len(truth))
     fit, test = np.sort(chosen[:count]), np.sort(chosen[count : count + TEST_ROWS])
-    y = truth[fit] + noise * truth.std(axis=0) * generator.standard_normal(truth[fit].shape)
+    y = truth[fit] + drawn.noise * truth.std(axis=0) * drawn.generator.standard_normal(truth[fit].shape)
     return DrawnRows(fit, test, y)
 
 
@@ -139,12 +139,11 @@ def _noisy(folder: Path, name: str, laws: tuple[str, ...], system: System, ends:
     outputs = ("y1", "y2")[: len(system.shown)]
     x, truth = frame[["x1"]].to_numpy(float), frame[list(outputs)].to_numpy(float)
     sizes = truth.std(axis=0)
-    for number, noise in enumerate(NOISES):
-        generator = np.random.default_rng([number, 26])
-        fit, test, y = drawn_rows(truth, ROWS, noise, generator)
-        y[generator.random(y.shape) < MISSING] = np.nan
+    for drawn in noisy_draws(NOISES, 26):
+        fit, test, y = drawn_rows(truth, ROWS, drawn)
+        y[drawn.generator.random(y.shape) < MISSING] = np.nan
         seen = ~np.isnan(y).all(axis=1)
         yield Case(
-            name, f"noise {noise:.0%}", x[fit][seen], y[seen], ("x1",), outputs, (),
-            (Part(f"noise {noise:.0%}", x[test], truth[test]),), latent=True, sizes=sizes, own_laws=laws, system=system,
+            name, drawn.label, x[fit][seen], y[seen], ("x1",), outputs, (),
+            (Part(drawn.label, x[test], truth[test]),), latent=True, sizes=sizes, own_laws=laws, system=system,
         )  # fmt: skip

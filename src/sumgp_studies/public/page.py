@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -15,6 +16,7 @@ from sumgp_studies.public.competitors import OURS
 
 LAW = "law"
 LOST = 1.02  # ratio to the best competitor above which we say that we lose
+DETAILS = re.compile(r"'[^']*'|[-+.\d]+(e[-+]?\d+)?")  # names and numbers: warnings that differ only there are alike
 GOOD = (0.92, 0.98)  # coverages of 95 % intervals that need no remark
 
 
@@ -100,10 +102,18 @@ def _summary_lines(summary: pd.DataFrame) -> list[str]:
 
 
 def _doubts(records: Sequence[Record], name: str) -> list[str]:
-    """What our fits with the law warned of, once for each part."""
-    told = [r for r in records if r.method == LAW and r.experiment.partition("/")[0] == name and r.warnings]
-    each = dict.fromkeys((r.experiment.partition("/")[2], words) for r in told for words in r.warnings)
-    return [line for part, words in each for line in ("", f"Our fit of {part} warned: {words}.")]
+    """What our fits with the law warned of: one line for each kind of warning, with an example."""
+    told = [r for r in records if r.method == LAW and r.experiment.partition("/")[0] == name]
+    kinds: dict[str, list[tuple[int, str]]] = {}
+    for record in told:
+        for words in record.warnings or ():
+            kinds.setdefault(DETAILS.sub("", words), []).append((record.dataset, words))
+    sets = len({r.dataset for r in told})
+    return [
+        line
+        for pairs in kinds.values()
+        for line in ("", f"Our fits warned in {len({k for k, _ in pairs})} of {sets} data sets, for example: {pairs[0][1]}.")
+    ]
 
 
 def _set_table(own: pd.DataFrame) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from sumgp_studies.public.case import Case, Part
+from sumgp_studies.public.case import Case, Part, noisy_draws
 from sumgp_studies.public.equations import NOISES, drawn_rows
 
 ROWS = 40
@@ -32,10 +32,9 @@ def _noisy(folder: Path, name: str, inputs: tuple[str, str], law: str, end: floa
     frame = pd.read_csv(folder / "dae" / f"{name}.csv")
     frame = frame[frame[inputs[0]] < end]
     x, truth = frame[list(inputs)].to_numpy(float), frame[["y1"]].to_numpy(float)
-    for number, noise in enumerate(NOISES):
-        fit, test, y = drawn_rows(truth, ROWS, noise, np.random.default_rng([number, 27]))
-        label = f"noise {noise:.0%}"
+    for drawn in noisy_draws(NOISES, 27):
+        fit, test, y = drawn_rows(truth, ROWS, drawn)
         yield Case(
-            name, label, x[fit], y, inputs, ("y1",), (), (Part(label, x[test], truth[test]),),
+            name, drawn.label, x[fit], y, inputs, ("y1",), (), (Part(drawn.label, x[test], truth[test]),),
             latent=True, sizes=truth.std(axis=0), own_laws=(law,),
         )  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from sumgp_studies.public.case import Case, Part
+from sumgp_studies.public.case import Case, NoisyDraw, Part, noisy_draws
 
 DISTILLATION_ROWS = 60
 POOLING_ROWS = 80
@@ -37,15 +37,13 @@ def distillation(folder: Path) -> Iterator[Case]:
     frame = pd.read_csv(folder / "distillation" / "distillation.csv")
     outputs = ("y1", "y2", "y3", "y4", "y6", "y7", "y8", "y9")
     x, truth = frame[["x1", "x2", "x3"]].to_numpy(float), frame[list(outputs)].to_numpy(float)
-    for number, noise in enumerate(NOISES):
-        generator = np.random.default_rng([number, 24])
-        chosen = generator.permutation(len(x))
+    for drawn in noisy_draws(NOISES, 24):
+        chosen = drawn.generator.permutation(len(x))
         fit, test = chosen[:DISTILLATION_ROWS], chosen[DISTILLATION_ROWS : DISTILLATION_ROWS + TEST_ROWS]
-        y = _measured(truth[fit], truth.std(axis=0), noise, generator)
-        parts = (Part(f"noise {noise:.0%}", x[test], truth[test]),)
-        label = f"noise {noise:.0%}"
+        y = _measured(truth[fit], truth.std(axis=0), drawn)
+        parts = (Part(drawn.label, x[test], truth[test]),)
         yield Case(
-            "distillation", label, x[fit], y, ("x1", "x2", "x3"), outputs, DISTILLATION_LAWS, parts,
+            "distillation", drawn.label, x[fit], y, ("x1", "x2", "x3"), outputs, DISTILLATION_LAWS, parts,
             latent=True, sizes=truth.std(axis=0), bounds=("all >= 0",),
         )  # fmt: skip
 
@@ -56,22 +54,21 @@ def pooling(folder: Path) -> Iterator[Case]:
     inputs, outputs = ("x1", "x2", "x3", "x4"), ("y1", "y2", "y3", "y4", "y5")
     x, values = frame[list(inputs)].to_numpy(float), frame[list(outputs)].to_numpy(float)
     sizes = values.std(axis=0)
-    for number, noise in enumerate(NOISES):
-        generator = np.random.default_rng([number, 25])
-        chosen = generator.permutation(len(x))
+    for drawn in noisy_draws(NOISES, 25):
+        chosen = drawn.generator.permutation(len(x))
         fit, test = chosen[:POOLING_ROWS], chosen[POOLING_ROWS : POOLING_ROWS + TEST_ROWS]
-        y = _measured(values[fit], sizes, noise, generator)
+        y = _measured(values[fit], sizes, drawn)
         # What is scored was drawn at random given x: a new value, which in noisy cases has no noise of measuring.
-        parts = (Part(f"noise {noise:.0%}", x[test], values[test]),)
+        parts = (Part(drawn.label, x[test], values[test]),)
         yield Case(
-            "pooling", f"noise {noise:.0%}", x[fit], y, inputs, outputs, POOLING_LAWS, parts,
+            "pooling", drawn.label, x[fit], y, inputs, outputs, POOLING_LAWS, parts,
             sizes=sizes, bounds=POOLING_BOUNDS,
         )  # fmt: skip
 
 
-def _measured(truth: np.ndarray, sizes: np.ndarray, noise: float, generator: np.random.Generator) -> np.ndarray:
+def _measured(truth: np.ndarray, sizes: np.ndarray, drawn: NoisyDraw) -> np.ndarray:
     """Values with noise relative to each output's size; entries are lost only where there is noise."""
-    y = truth + noise * sizes * generator.standard_normal(truth.shape)
-    lost = generator.random(truth.shape) < (MISSING if noise else 0.0)
+    y = truth + drawn.noise * sizes * drawn.generator.standard_normal(truth.shape)
+    lost = drawn.generator.random(truth.shape) < (MISSING if drawn.noise else 0.0)
     lost[lost.all(axis=1)] = False
     return np.where(lost, np.nan, y)

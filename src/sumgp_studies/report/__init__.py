@@ -1,8 +1,3 @@
 """Tables, figures and the page of the paper's experiments."""
 
 from sumgp_studies.report.reproduction import ReportSettings, write_report
-
-__all__ = [
-    "ReportSettings",
-    "write_report",
-]

@@ -8,24 +8,3 @@ from sumgp_studies.speed.maps import maps_section
 from sumgp_studies.speed.page import write_results
 from sumgp_studies.speed.series import long_section, markov_section
 from sumgp_studies.speed.timing import Bar, Section, cpu_seconds
-
-__all__ = [
-    "KRONECKER_SIZES",
-    "QUICK_SIZES",
-    "Bar",
-    "Section",
-    "accuracy_section",
-    "compositions_section",
-    "cpu_seconds",
-    "dense_section",
-    "fit_section",
-    "gpboost_section",
-    "kronecker_section",
-    "long_section",
-    "many_section",
-    "maps_section",
-    "markov_section",
-    "oscillator_section",
-    "satellite_section",
-    "write_results",
-]

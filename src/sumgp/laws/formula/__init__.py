@@ -3,13 +3,3 @@
 from sumgp.laws.formula.constraint import FormulaConstraint, parse_constraint
 from sumgp.laws.formula.explain import constant_names, explain_law, in_plain_words, where_held
 from sumgp.laws.formula.hints import near_name
-
-__all__ = [
-    "FormulaConstraint",
-    "constant_names",
-    "explain_law",
-    "in_plain_words",
-    "near_name",
-    "parse_constraint",
-    "where_held",
-]

@@ -217,6 +217,3 @@ def _too_high(order: int) -> str:
         f"a derivative of order {order}; formulas take orders up to {HIGHEST_ORDER}. "
         "Give a lower derivative as an output of its own that is never measured: d(z, t) = v"
     )
-
-
-__all__ = ["FUNCTIONS", "differentiating_inputs", "quotient_names", "read_derivatives"]
