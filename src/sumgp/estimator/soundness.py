@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sumgp.data import Data, in_bulk
-from sumgp.errors import ConstraintError, SumGPWarning, counted, worded
+from sumgp.errors import ConstraintError, counted, warn
 from sumgp.laws import AllOf, Constraint, FormulaConstraint, Inequalities, Law, typical_rows
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
@@ -72,9 +71,9 @@ def find_wild_values(data: Data) -> tuple[WildValues, ...]:
 def warn_of_wild_values(found: tuple[WildValues, ...]) -> None:
     """One warning for each of the first few, and one for the rest."""
     for wild in found[:MOST_NAMED]:
-        warnings.warn(wild.words, SumGPWarning, stacklevel=4)
+        warn(wild.words)
     if len(found) > MOST_NAMED:
-        warnings.warn(f"Y: {len(found) - MOST_NAMED} more such findings", SumGPWarning, stacklevel=4)
+        warn(f"Y: {len(found) - MOST_NAMED} more such findings")
 
 
 def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
@@ -121,13 +120,11 @@ def warn_if_contradicted(problem: FitProblem, law: Law, noise: np.ndarray) -> No
         error = max(float(values.std(ddof=1)) / np.sqrt(len(values)), round_off)
         offset, bias = float(values.mean()), _noise_bias(law, filled, x, row, noise)
         if abs(offset) > STANDARD_ERRORS * error + 2.0 * abs(bias) + float(law.noise[row]):
-            warnings.warn(
+            warn(
                 f"the data contradict the law {law.labels[row]!r}: measured rows miss it by {offset:.4g} on average, "
                 f"with a standard error of {error:.2g}; check the total or declare it unknown, or, if the law holds only "
                 f"roughly, write {law.labels[row]!r} with '+- unknown' at its end: mean and size of its error are then "
-                "estimated",
-                SumGPWarning,
-                stacklevel=3,
+                "estimated"
             )
 
 
@@ -147,11 +144,9 @@ def check_closed(problem: FitProblem) -> bool:
     if found.misprints:
         named = ", ".join(str(row) for row in found.misprints[:NAMED_ROWS])
         more = ", ..." if len(found.misprints) > NAMED_ROWS else ""
-        warnings.warn(
+        warn(
             f"a law that all other complete rows meet up to rounding is missed in {counted(len(found.misprints), 'row')} "
-            f"({named}{more}, counted from 0); look for a misprint there, or write NaN in place of the wrong value",
-            SumGPWarning,
-            stacklevel=3,
+            f"({named}{more}, counted from 0); look for a misprint there, or write NaN in place of the wrong value"
         )
     return found.all_closed
 
@@ -170,11 +165,9 @@ def warn_if_repeats_contradict(problem: FitProblem) -> None:
         stated = STANDARD_ERRORS * sd[seen, t] + ROUND_OFF * np.abs(data.y[seen, t])
         if np.any(gap > stated):
             worst = int(np.argmax(gap - stated))
-            warnings.warn(
+            warn(
                 f"noise: rows at the same input differ in {name!r} by {gap[worst]:.3g} from their mean, with a stated "
-                f"standard deviation of {sd[seen, t][worst]:.3g}; give a larger one, or leave noise='per-output'",
-                SumGPWarning,
-                stacklevel=3,
+                f"standard deviation of {sd[seen, t][worst]:.3g}; give a larger one, or leave noise='per-output'"
             )
 
 
@@ -201,7 +194,7 @@ UNEXPLAINED = 10.0  # robust standard deviations of the residuals
 UNEXPLAINED_BY_KNOWN = 8.0  # stated standard deviations of the noise
 UNEXPLAINED_SIZE = 3.0  # standard deviations of the output
 MISFIT = 4.0  # rms distance of the data from the mean, in standard deviations of the noise
-MISFIT_SIZE = 0.1  # and in standard deviations of the output: less is of no matter
+MISFIT_SIZE = 0.1  # and in standard deviations of the output: less does not matter
 
 
 def rows_to_check(problem: FitProblem) -> np.ndarray:
@@ -224,7 +217,7 @@ def checked_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, 
         failure = data_misfit(problem, posterior, rows)
     if failure:
         given = "law and its constants" if posterior.bounding is None else "law, its constants and the bounds"
-        warnings.warn(f"{failure}; check the {given} against the data", SumGPWarning, stacklevel=3)
+        warn(f"{failure}; check the {given} against the data")
         return failure
     return f"converged, but {wild[0].output!r} has {wild[0].value:g} in row {wild[0].rows[0]}" if wild else ""
 
@@ -300,12 +293,10 @@ def warn_of_unexplained_values(problem: FitProblem, posterior: Posterior, rows: 
         excess = np.where(seen, gap[:, t] / np.where(seen, allowed, 1.0), 0.0)
         if excess.max() > 1.0:
             worst = int(np.argmax(excess))
-            warnings.warn(
+            warn(
                 f"Y: row {rows[worst]}, output {name!r} is {y[worst, t]:.6g} where the fit says "
                 f"{posterior.mean[worst, t]:.4g}; no noise of the size seen in the other rows explains that: correct the "
-                "value, write NaN if it was not measured, or give it a larger noise= of its own",
-                SumGPWarning,
-                stacklevel=3,
+                "value, write NaN if it was not measured, or give it a larger noise= of its own"
             )
 
 
@@ -316,9 +307,7 @@ def warn_of_unused_constants(constraint: Constraint | Law | None, constants: Map
     unused = [name for name in given if not any(formula.uses(name) for formula in formulas)]
     if unused:
         names = ", ".join(map(repr, unused))
-        warnings.warn(
-            f"constants: no formula uses {names}; remove it, or correct the name in the formula", SumGPWarning, stacklevel=4
-        )
+        warn(f"constants: no formula uses {names}; remove it, or correct the name in the formula")
 
 
 def _formulas(constraint: Constraint | Law | None) -> Sequence[FormulaConstraint]:
@@ -332,4 +321,4 @@ def check_derivatives(strategy: Strategy, law: Law | None) -> None:
     if law is not None and law.derivatives and not strategy.takes_derivatives and not isinstance(strategy, Unconstrained):
         got = f"{type(strategy).__name__}() for {law.derivatives[0].name}"
         remedy = "leave strategy=None to have it chosen"
-        raise ConstraintError(worded("strategy", "one that takes laws with derivatives", got, remedy))
+        raise ConstraintError("strategy", "one that takes laws with derivatives", got, remedy)

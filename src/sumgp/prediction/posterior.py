@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sumgp.data import Calendar, Data, Scaling
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.laws import Law, project
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
@@ -175,7 +175,7 @@ class Posterior:
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends (n, T) of the central interval that holds the value with probability ``level``."""
         if not 0.0 < level < 1.0:
-            raise DataError(worded("level", "a probability between 0 and 1", repr(level), "e.g. 0.95"))
+            raise DataError("level", "a probability between 0 and 1", repr(level), "e.g. 0.95")
         tail = 0.5 * (1.0 - level)
         return self.quantile(tail), self.quantile(1.0 - tail)
 
@@ -244,7 +244,7 @@ class Posterior:
         """(n, points, T) joint draws; each obeys law and bounds (with its own value of an unknown constant)."""
         self._check_joint("sample")
         if n < 0:
-            raise DataError(worded("n", "a number of draws of zero or more", str(n), "e.g. 100"))
+            raise DataError("n", "a number of draws of zero or more", str(n), "e.g. 100")
         points = Points(self.scaling.inputs(self.x), self.x)
         if self.noisy and self.closed:
             T, numbers = self._n_outputs, np.random.default_rng([random_state, 1])
@@ -345,6 +345,6 @@ class Posterior:
         ``ax``: matplotlib axes to draw on, one for all outputs or one for each. ``residual``: a further panel with the
         law's residual. ``labels``: texts for names, e.g. ``{"z": "position (m)"}``.
         """
-        from sumgp.prediction.plotting import plot_posterior
+        from sumgp.prediction.tabulated import plot_posterior
 
         return plot_posterior(self, level, ax, residual, labels)

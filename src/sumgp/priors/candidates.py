@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared, Kernel, Matern, RationalQuadratic
 
-from sumgp.errors import ConstraintError, DataError, worded
+from sumgp.errors import ConstraintError, DataError
 from sumgp.priors.kernels import prepare_kernel
 from sumgp.priors.multitask import MultitaskPrior, NoiseModel
 from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, ReorderedTask, TaskCovariance
@@ -93,7 +93,7 @@ def given_candidate(kernel: Any, half_range: np.ndarray) -> tuple[Candidate, ...
     """The user's kernel, or sum of kernels if several are given in a list."""
     kernels = list(kernel) if isinstance(kernel, Sequence) else [kernel]
     if not kernels:
-        raise DataError(worded("kernel", "at least one kernel", "an empty list", "leave kernel=None"))
+        raise DataError("kernel", "at least one kernel", "an empty list", "leave kernel=None")
     return (Candidate(tuple(prepare_kernel(k, half_range) for k in kernels)),)
 
 

@@ -8,7 +8,6 @@ others are clusters of neighbours, since rows that are further apart than a leng
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sumgp.errors import Status, SumGPWarning
+from sumgp.errors import Status, warn
 from sumgp.hyperparameters import (
     CURVATURE_FLOOR,
     Integration,
@@ -297,11 +296,9 @@ def mix(
 
 
 def _warn_of_few(effective: float) -> None:
-    warnings.warn(
+    warn(
         f"the average over hyperparameters rests on an effective {effective:.1f} draws only; "
-        "intervals may be too narrow: give a kernel with fewer hyperparameters or more data",
-        SumGPWarning,
-        stacklevel=3,
+        "intervals may be too narrow: give a kernel with fewer hyperparameters or more data"
     )
 
 

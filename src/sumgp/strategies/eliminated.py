@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 
-from sumgp.errors import SumGPWarning
+from sumgp.errors import warn
 from sumgp.hyperparameters import Objective, Scan, latent_size, maximise
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers import LatentEvidence
@@ -47,7 +46,7 @@ def disagreement(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) 
     if not found:
         return ""
     text = f"the data contradict the law with derivatives: {found}"
-    warnings.warn(f"{text}; check its signs, its factors and the units of inputs and outputs", SumGPWarning, stacklevel=3)
+    warn(f"{text}; check its signs, its factors and the units of inputs and outputs")
     return f"converged, but {text}"
 
 
