@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 
 import sumgp
-from sumgp.report.drawing import NARROW
+from sumgp.report.drawing import LIGHT, NARROW
 from sumgp.report.figures import draw_outputs
 from sumgp.report.fit_study import study
-from sumgp.report.style import LIGHT
 
 data = pd.read_csv(Path(__file__).with_name("oscillator.csv"))
 law = "k/2*z**2 + m/2*v**2 = E"

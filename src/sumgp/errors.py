@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from enum import StrEnum
 
 
 class SumGPError(Exception):
-    """Base of every error that sumgp raises on purpose."""
+    """Base of every error that sumgp raises on purpose: a message, or the four parts that ``worded`` makes one of.
+
+    >>> SumGPError("X", "finite numbers", "NaN in row 3", "drop that row")
+    SumGPError('X: expected finite numbers, got NaN in row 3; drop that row')
+    """
+
+    def __init__(self, *parts: str) -> None:
+        super().__init__(*((worded(*parts),) if len(parts) == 4 else parts))
 
 
 class DataError(SumGPError, ValueError):
@@ -23,6 +32,14 @@ class NumericalError(SumGPError, ArithmeticError):
 
 class SumGPWarning(UserWarning):
     """Something a careful user should know about a result that was still given."""
+
+
+def warn(message: str) -> None:
+    """Give a SumGPWarning that points at the line of the user's program which led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("sumgp."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, SumGPWarning, stacklevel=level)
 
 
 class Status(StrEnum):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from sumgp.errors import DataError, SumGPError, worded
+from sumgp.errors import DataError, SumGPError
 from sumgp.estimator import ConstrainedGP
 from sumgp.numerics import Lost, limited_threads, spread
 
@@ -91,12 +91,10 @@ def fit_many(
 def _complete(dataset: Any, at: Any, position: int) -> tuple[Any, Any, Any]:
     if not isinstance(dataset, tuple) or len(dataset) not in (2, 3):
         raise DataError(
-            worded(
-                "datasets",
-                "tuples (X, Y) or (X, Y, X_new)",
-                f"{type(dataset).__name__} at position {position}",
-                "wrap it as (X, Y)",
-            )
+            "datasets",
+            "tuples (X, Y) or (X, Y, X_new)",
+            f"{type(dataset).__name__} at position {position}",
+            "wrap it as (X, Y)",
         )
     X, Y = dataset[:2]
     return X, Y, dataset[2] if len(dataset) == 3 else (X if at is None else at)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 from scipy.special import logsumexp, ndtr
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -163,9 +163,7 @@ def crps_samples(samples: np.ndarray, truth: np.ndarray) -> float:
     truth = np.asarray(truth, dtype=float)
     n_samples = len(samples)
     if n_samples < 2 or samples.shape[1:] != truth.shape:
-        raise DataError(
-            worded("samples", f"at least two of shape {truth.shape}", f"an array {samples.shape}", "draw samples first")
-        )
+        raise DataError("samples", f"at least two of shape {truth.shape}", f"an array {samples.shape}", "draw samples first")
     # For sorted values the sum over pairs is linear in the order statistics, so no M x M array is needed.
     ranks = 2.0 * np.arange(1, n_samples + 1) - n_samples - 1.0
     spread = np.tensordot(ranks, samples, axes=1) / (n_samples * (n_samples - 1.0))
@@ -265,7 +263,7 @@ def _mean_where_known(scores: np.ndarray, truth: np.ndarray) -> float:
 def _same_shape(values: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     values, truth = np.asarray(values, dtype=float), np.asarray(truth, dtype=float)
     if values.shape != truth.shape:
-        raise DataError(worded("truth", f"shape {values.shape}", f"{truth.shape}", "give one true value per prediction"))
+        raise DataError("truth", f"shape {values.shape}", f"{truth.shape}", "give one true value per prediction")
     return values, truth
 
 
@@ -276,7 +274,7 @@ def _mixture(
     expected = (len(weights), *truth.shape)
     if means.shape != expected or stds.shape != expected:
         got = f"{means.shape} and {stds.shape}"
-        raise DataError(worded("means, stds", f"shape {expected}", got, "give one mean and std per component and value"))
+        raise DataError("means, stds", f"shape {expected}", got, "give one mean and std per component and value")
     return weights, means, stds, truth
 
 

@@ -15,7 +15,7 @@ from scipy.linalg import null_space
 from scipy.special import ndtri
 
 from sumgp.data import Data, Scaling, choose_scaling
-from sumgp.errors import ConstraintError, DataError, worded
+from sumgp.errors import ConstraintError, DataError
 from sumgp.laws import LinearConstraint
 from sumgp.priors import SMALLEST, NoiseModel, default_candidates
 from sumgp.strategies import Conditioned, FitProblem, Fitted, Unconstrained
@@ -32,11 +32,11 @@ def fit_gram(
     """Fit a data set whose ``lengths`` name the coordinates of points, the edges between them and known points."""
     lengths = dataset.lengths
     if lengths is None:
-        raise ConstraintError(worded("dataset", "points with lengths between them", "no lengths", "use another method"))
+        raise ConstraintError("dataset", "points with lengths between them", "no lengths", "use another method")
     names = [name for point in lengths.points for name in point]
     columns = [dataset.outputs.index(name) for name in names]
     if columns != list(range(len(dataset.outputs))):
-        raise DataError(worded("outputs", f"the coordinates {names}", str(dataset.outputs), "order them point by point"))
+        raise DataError("outputs", f"the coordinates {names}", str(dataset.outputs), "order them point by point")
     edges = [(i, j, length) for (i, j), length in zip(lengths.edges, lengths.lengths, strict=True)]
     gram = Gram(len(lengths.points), edges, completed_anchors(np.array(lengths.anchors, dtype=float)))
     choices = GramChoices(constrained, uncertainty, random_state, project)
@@ -48,7 +48,7 @@ def completed_anchors(anchors: np.ndarray) -> np.ndarray:
     anchors = np.atleast_2d(anchors)
     size = float(np.max(np.linalg.norm(anchors, axis=1)))
     if not size > 0:
-        raise ConstraintError(worded("anchors", "a known point other than the origin", str(anchors.tolist()), "give one"))
+        raise ConstraintError("anchors", "a known point other than the origin", str(anchors.tolist()), "give one")
     return np.vstack([anchors, size * null_space(anchors).T])
 
 
@@ -187,7 +187,7 @@ class GramPosterior:
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends (n, P d) of the central interval that holds a coordinate with probability ``level``."""
         if not 0.0 < level < 1.0:
-            raise DataError(worded("level", "a probability between 0 and 1", repr(level), "e.g. 0.95"))
+            raise DataError("level", "a probability between 0 and 1", repr(level), "e.g. 0.95")
         reach = ndtri(0.5 + 0.5 * level) * self.std
         return self.mean - reach, self.mean + reach
 

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import null_space
 
-from sumgp.errors import ConstraintError, NumericalError, worded
+from sumgp.errors import ConstraintError, NumericalError
 
 Edge = tuple[int, int, float]
 
@@ -39,28 +39,24 @@ class Gram:
 
     def _check(self) -> None:
         if self.points < 1:
-            raise ConstraintError(worded("points", "at least 1 moving point", str(self.points), "count the moving points"))
+            raise ConstraintError("points", "at least 1 moving point", str(self.points), "count the moving points")
         if self.dimension not in (2, 3):
             raise ConstraintError(
-                worded("anchors", "2 or 3 coordinates each", f"shape {self.anchors.shape}", "give one row per anchor")
+                "anchors", "2 or 3 coordinates each", f"shape {self.anchors.shape}", "give one row per anchor"
             )
         rank = np.linalg.matrix_rank(self.anchors, tol=1e-6 * np.max(np.abs(self.anchors)))
         if rank < self.dimension:
             raise ConstraintError(
-                worded(
-                    "anchors",
-                    f"{self.dimension} linearly independent known points",
-                    f"rank {rank}",
-                    "any fixed points will do, such as one on each axis; fewer leave a rotation or reflection open",
-                )
+                "anchors",
+                f"{self.dimension} linearly independent known points",
+                f"rank {rank}",
+                "any fixed points will do, such as one on each axis; fewer leave a rotation or reflection open",
             )
         for i, j, length in self.edges:
             inside = 0 <= min(i, j) < self.points and max(i, j) < self.total and i != j
             if not (inside and length > 0 and np.isfinite(length)):
                 expected = f"a moving point 0 to {self.points - 1}, another point up to {self.total - 1}, a length above 0"
-                raise ConstraintError(
-                    worded("edges", expected, str((i, j, length)), "points count from 0, anchors come last")
-                )
+                raise ConstraintError("edges", expected, str((i, j, length)), "points count from 0, anchors come last")
 
     @property
     def dimension(self) -> int:

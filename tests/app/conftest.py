@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from app.person import Person, person_with
 
-from sumgp.app.limits import Limits
+from sumgp.app.store import Limits
 
 
 @pytest.fixture

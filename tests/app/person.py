@@ -9,9 +9,8 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from sumgp.app.limits import Limits
 from sumgp.app.server import application
-from sumgp.app.store import Fit, Table, Workspace
+from sumgp.app.store import Fit, Limits, Table, Workspace
 
 PORT, TOKEN = 8123, "a-token-of-the-tests"
 OSCILLATOR = Path(__file__).resolve().parents[2] / "examples" / "oscillator.csv"

@@ -16,8 +16,7 @@ import pytest
 from app.person import LAW, OSCILLATOR, Person, person_with, trouble
 
 import sumgp
-from sumgp.app.limits import Limits
-from sumgp.app.store import Fit
+from sumgp.app.store import Fit, Limits
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,11 @@ from sklearn.gaussian_process.kernels import Matern
 
 import sumgp
 from sumgp.paper_method import Transformed
-from sumgp.report.drawing import Map
-from sumgp.report.figures import fit_pictures, in_dark
-from sumgp.report.fit_maps import is_map, map_panels
+from sumgp.report.drawing import DARK, LIGHT, Map
+from sumgp.report.figures import fit_pictures, in_dark, is_map, map_panels
 from sumgp.report.fit_page import number, render_fit
 from sumgp.report.fit_study import FitStudy, caught, study
 from sumgp.report.scores import law_violation, leave_one_out, lengthscales, noise_sds
-from sumgp.report.style import DARK, LIGHT
 from sumgp.report.wording import advice, verdict
 from sumgp.solvers import Markov
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import sumgp
-from sumgp.files.known import is_known, known_classes, modules, public_dataclasses
+from sumgp.files.nodes import is_known, known_classes, modules, public_dataclasses
 from sumgp.laws.formula.tree import Number
 from sumgp.prediction import Posterior
 from sumgp.transforms import Power, Square

@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern
 import sumgp
 from sumgp.files import model_bytes
 from sumgp.files import writing as files
-from sumgp.files.kernels import read_kernel, write_kernel
+from sumgp.files.nodes import read_kernel, write_kernel
 from sumgp.paper_method import Transformed
 from sumgp.paper_method.engines import Variational
 from sumgp.solvers import Markov

@@ -13,13 +13,12 @@ from laws.formula_corpus import CONSTANTS, INPUTS, OUTPUTS, RIGHT, Right
 
 from sumgp.errors import ConstraintError
 from sumgp.laws import parse_constraint
-from sumgp.laws.formula.algebra import FUNCTIONS, residual_expression
+from sumgp.laws.formula.algebra import FUNCTIONS, residual_expression, shown
 from sumgp.laws.formula.edges import EDGE, SCALARS, PowerFunction, continued_function, continued_power
 from sumgp.laws.formula.functions import compile_rows, typical_size
 from sumgp.laws.formula.intervals import REALS, EmptyDomainError, Interval, image
 from sumgp.laws.formula.syntax import parse_equation
 from sumgp.laws.formula.terms import multiplied_out, without_even_roots
-from sumgp.laws.formula.text import shown
 from sumgp.laws.formula.tree import read_constants, read_names
 
 NAMES = read_names(OUTPUTS, INPUTS, read_constants(CONSTANTS))

@@ -10,9 +10,22 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from sumgp.report.drawing import MOST_POINTS, NARROW, WIDTH, Band, Curve, Map, Panel, Points, figure, thinned
+from sumgp.report.drawing import (
+    DARK,
+    LIGHT,
+    MOST_POINTS,
+    NARROW,
+    WIDTH,
+    Band,
+    Curve,
+    Map,
+    Panel,
+    Points,
+    Theme,
+    figure,
+    thinned,
+)
 from sumgp.report.interactive import interactive
-from sumgp.report.style import DARK, LIGHT, Theme
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -10,12 +10,10 @@ from scipy.stats import binom, norm
 
 import sumgp
 from sumgp.paper_method import Transformed
-from sumgp.report.calibration import CURVE, FEW, LEVELS, Count, counts, left_out_panel, remark, sentence
-from sumgp.report.drawing import Band, Points
+from sumgp.report.drawing import LIGHT, Band, Points
 from sumgp.report.fit_page import render_fit, score_tables
 from sumgp.report.fit_study import FitStudy, as_numbers, study
-from sumgp.report.scores import LeftOut, leave_one_out
-from sumgp.report.style import LIGHT
+from sumgp.report.scores import CURVE, FEW, LEVELS, Count, LeftOut, counts, leave_one_out, left_out_panel, remark, sentence
 from sumgp.report.wording import advice
 
 

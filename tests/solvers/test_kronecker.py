@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from equivalence.small_problems import assert_gradient, small_prior, some_data, some_theta
@@ -23,6 +25,12 @@ def priors() -> dict[str, MultitaskPrior]:
         "low rank": small_prior(tasks=(LowRankTask(3, 1),)),
         "one law, varying total": small_prior(law=TaskLaw(F[:1], np.zeros(1), np.sin(3 * x))),
         "two laws": small_prior(law=TaskLaw(F, np.zeros(2), np.hstack([x, np.ones_like(x)]))),
+        "closed data, one law": small_prior(
+            noise=replace(small_prior().noise, closed=True), law=TaskLaw(F[:1], np.zeros(1), np.sin(3 * x))
+        ),
+        "closed data, two laws": small_prior(
+            noise=replace(small_prior().noise, closed=True), law=TaskLaw(F, np.zeros(2), np.hstack([x, np.ones_like(x)]))
+        ),
         "soft law": small_prior(law=TaskLaw(F[:1], np.array([0.2]), np.ones_like(x))),
     }
 

@@ -56,7 +56,7 @@ def problem(name: str, n: int = 9) -> tuple[MultitaskPrior, np.ndarray, np.ndarr
         noise=NoiseModel(tuple((t,) for t in range(T)), np.ones(T)),
         n_outputs=T,
         mean_shape="identity",
-        latent=latent_map(potential, GENERATOR.normal(size=T), x),
+        latent=latent_map(potential, GENERATOR.normal(size=T), x, np.ones(T)),
     )
     return prior, x, y, prior.start() + 0.2 * GENERATOR.normal(size=prior.n_parameters)
 

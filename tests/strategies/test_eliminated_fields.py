@@ -41,6 +41,43 @@ def test_every_draw_of_a_field_has_no_divergence() -> None:
     assert np.abs(gp.posterior(places).residual()).max() < 1e-10
 
 
+def test_a_part_of_a_field_that_breaks_the_law_is_told() -> None:
+    """A part of a fifth of the field's size has a curl: too little for each output alone to be better than the law."""
+    x = np.random.default_rng(1).uniform(-1.0, 1.0, (100, 2))
+    g = drawn_gradient(x, 2)
+    noise = 0.05 * np.random.default_rng(3).standard_normal(g.shape)
+    settings = {"outputs": ["u", "v"], "inputs": ["x", "y"], "uncertainty": "plug-in", "kernel": Matern(0.7, nu=2.5)}
+    curled = 0.2 * drawn_gradient(x, 4)[:, ::-1] * [1.0, -1.0]
+    sound = sumgp.ConstrainedGP(NO_CURL, **settings).fit(x, g + noise)
+    assert sound.fit_report_.status == "converged"
+    with pytest.warns(sumgp.SumGPWarning, match="contradict the law with derivatives: about 30% of the outputs' spread"):
+        wrong = sumgp.ConstrainedGP(NO_CURL, **settings).fit(x, g + curled + noise)
+    assert "contradict" in wrong.fit_report_.status
+
+
+def test_a_field_over_a_long_box_has_one_lengthscale_in_all_directions() -> None:
+    """Isotropic means so in the user's units, where the inputs' ranges do not tell that they differ."""
+    x = np.random.default_rng(0).uniform(0.0, 1.0, (40, 2)) * [6.0, 1.5]
+    settings = {"outputs": ["u", "v"], "inputs": ["x", "y"], "uncertainty": "plug-in"}
+    gp = sumgp.ConstrainedGP(NO_CURL, **settings).fit(x, drawn_gradient(x, 5))
+    assert np.ptp(gp.scaling_.x_scale) == 0.0
+    assert gp.fit_report_["kernel"] == "isotropic Matern"
+    far = sumgp.ConstrainedGP(NO_CURL, **settings).fit(x * [1.0, 1000.0], drawn_gradient(x, 5) * [1000.0, 1.0])
+    assert np.ptp(far.scaling_.x_scale) > 0.0
+
+
+def test_a_field_without_mean_flow_is_at_rest_far_from_the_data() -> None:
+    """The mean of few rows is no flow; one that is large beside the field's variation is kept."""
+    x = np.random.default_rng(0).uniform(-1.0, 1.0, (12, 2))
+    g = drawn_gradient(x, 7)
+    g = g + 0.3 * g.std(axis=0) - g.mean(axis=0)
+    settings = {"outputs": ["u", "v"], "inputs": ["x", "y"], "uncertainty": "plug-in", "kernel": Matern(0.7, nu=2.5)}
+    far = np.array([[60.0, -60.0]])
+    at_rest, flowing = (sumgp.ConstrainedGP(NO_CURL, **settings).fit(x, g + flow).predict(far)[0] for flow in (0.0, 10.0))
+    assert np.all(np.abs(at_rest) < 0.9 * g.mean(axis=0))  # an average over the rows that weighs them evenly is above it
+    assert np.all(flowing - 10.0 > g.mean(axis=0))
+
+
 @pytest.mark.parametrize("seed", [1000, 1001])
 def test_rough_fields_are_told_from_smooth_ones(seed: int) -> None:
     """The gradient of a Matern 5/2 function: its evidence is above that of smooth kernels, and so is accuracy."""

@@ -369,7 +369,7 @@ def test_one_input_without_a_state_space(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_settings_without_effect_are_named() -> None:
     x, y = data(lambda x: field(x, 0)[:, None], 100)
-    with pytest.warns(SumGPWarning, match=r"Vecchia\(\) has no use for restarts=7, rank=1"):
+    with pytest.warns(SumGPWarning, match=r"Vecchia\(\) ignores restarts=7, rank=1"):
         ConstrainedGP(solver="vecchia", restarts=7, rank=1).fit(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

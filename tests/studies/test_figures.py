@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from studies.stand_in import Fails, Waves
 
-from sumgp.report.style import DARK, LIGHT, as_svg
+from sumgp.report.drawing import DARK, LIGHT, as_svg
 from sumgp_studies.experiments import Cell, DoublePendulum, HarmonicOscillator, LogSine, Triangle, all_problems
 from sumgp_studies.experiments.methods import Settings, all_methods
 from sumgp_studies.report.curves import fit_curves, switches, term_values

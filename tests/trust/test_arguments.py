@@ -60,7 +60,7 @@ def test_equal_labels_and_arrays_are_not_warned_of(recwarn):
     ],
 )
 def test_settings_that_markov_ignores(setting, words):
-    with pytest.warns(SumGPWarning, match=f"Markov.. has no use for {words}"):
+    with pytest.warns(SumGPWarning, match=f"Markov.. ignores {words}"):
         ConstrainedGP("a + b = 1", outputs=["a", "b"], solver=Markov(), **setting).fit(T, Y)
 
 

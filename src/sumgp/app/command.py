@@ -26,9 +26,8 @@ def app(
     try:
         import uvicorn
 
-        from sumgp.app.limits import Limits
         from sumgp.app.server import application
-        from sumgp.app.store import Workspace
+        from sumgp.app.store import Limits, Workspace
     except ImportError as error:
         raise SumGPError(f"app: {error.name} is not installed; install sumgp with the extra 'app': sumgp[app]") from error
     listening = _socket(port)

@@ -1,4 +1,4 @@
-"""One fit of a table: model, predictions, report, and the sections that the page shows."""
+"""One fit of a table with all its files, and values of the fitted model at points that a person gives."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import numpy as np
 import pandas as pd
 
 from sumgp.app.choice import Choice, choice_from
-from sumgp.app.reading import TABLE
+from sumgp.app.reading import TABLE, points_table
 from sumgp.cli import arguments
-from sumgp.cli.points import grid_over, require_filled
-from sumgp.cli.tables import as_csv, number_columns
+from sumgp.cli.fit import MODEL, fitted_study, result_files
+from sumgp.cli.points import as_points, points_from, require_filled
+from sumgp.cli.tables import Reading, as_csv, number_columns
+from sumgp.errors import DataError
 from sumgp.estimator import ConstrainedGP
-from sumgp.files import model_bytes, write_files
+from sumgp.files import load, write_files
 from sumgp.numerics import threads_for
-from sumgp.report import caught, render_fit, render_fit_body, study
+from sumgp.report import render_fit_body
 
-MODEL, PREDICTIONS, COMPLETED = "model.sumgp", "predictions.csv", "completed.csv"
-REPORT, BODY = "report.html", "body.html"
+COMPLETED, BODY = "completed.csv", "body.html"
 LINE_POINTS, MAP_POINTS = 200, 900  # over one input, and over two
 
 
@@ -31,19 +32,10 @@ def fit_table(folder: Path, task: dict[str, Any], tell: Callable[[str], None]) -
     frame = chosen_columns(pd.read_csv(Path(task["table"]) / TABLE), choice, task["shown"])
     gp = estimator(choice)
     with threads_for(frame[list(choice.outputs)].size):
-        _, told = caught(
-            lambda: gp.fit(frame.drop(columns=list(choice.outputs)), frame[list(choice.outputs)], progress=tell)
-        )
         title = f"{task['shown']}: {', '.join(choice.outputs)} over {', '.join(choice.inputs)}"
-        gp.fit_report_.details.update(title=title, warnings=list(told))
-        found = study(gp, grid_over(gp.data_, grid_size(choice)), told, tell)
+        found = fitted_study(gp, frame, grid_size(choice), title, tell)
         tell("figures and files")
-        files = {
-            MODEL: model_bytes(gp),
-            PREDICTIONS: as_csv(found.posterior.to_frame()),
-            REPORT: render_fit(found, title).encode(),
-            BODY: render_fit_body(found).encode(),
-        }
+        files = {**result_files(found, title), BODY: render_fit_body(found).encode()}
         if frame[list(choice.outputs)].isna().any(axis=None):
             files[COMPLETED] = as_csv(gp.complete(frame.drop(columns=list(choice.outputs)), frame[list(choice.outputs)]))
         write_files(folder, files)
@@ -80,3 +72,30 @@ def _examples(x: np.ndarray) -> list[list[float]]:
     """Three rows to start from where values are asked for: the first, the middle and the last."""
     ordered = np.unique(x, axis=0)
     return [[float(v) for v in ordered[i]] for i in dict.fromkeys([0, len(ordered) // 2, len(ordered) - 1])]
+
+
+VALUES, POINTS = "values.csv", "points.csv"
+SHOWN = 200  # rows on the page; the file has all
+
+
+def values_at(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
+    """Predict at the rows typed, or at those of a file; the table for the page, and all of it as a file."""
+    gp = load(Path(task["fit"]) / MODEL)
+    names = [*gp.data_.input_names, *gp.data_.extra_columns]
+    path = folder / (task["file"] or POINTS)
+    if not task["file"]:
+        path.write_bytes(points_table(task["text"], names))
+    try:
+        points = as_points(gp, points_from(path, names, Reading()))
+    except DataError as error:
+        raise DataError(str(error).replace(str(path), task["shown"] or "points")) from error
+    if len(points) > task["points"]:
+        raise DataError("points", f"at most {task['points']}", str(len(points)), "ask in several parts")
+    posterior = gp.posterior(points)
+    frame = posterior.to_frame()
+    (folder / VALUES).write_bytes(as_csv(frame))
+    low, high = gp.data_.x.min(axis=0), gp.data_.x.max(axis=0)
+    D = gp.data_.n_inputs
+    beyond = int(np.any((points[:, :D] < low[:D]) | (points[:, :D] > high[:D]), axis=1).sum())
+    rows = [[f"{v:.5g}" for v in row] for row in frame.to_numpy()[:SHOWN]]
+    return {"header": [str(name) for name in frame.columns], "rows": rows, "total": len(frame), "beyond": beyond}

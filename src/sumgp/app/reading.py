@@ -12,7 +12,7 @@ import pandas as pd
 
 from sumgp.app.choice import Column, TableInfo
 from sumgp.cli.tables import TEXT, Reading, as_csv, number_columns, read_table
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 
 TABLE = "table.csv"
 SHOWN = 4  # cells of a column on the page
@@ -41,7 +41,7 @@ def _check_unpacked(path: Path) -> None:
         size = sum(part.file_size for part in packed.infolist())
     if size > UNPACKED_BYTES:
         got = f"{size / 1e6:.0f} MB"
-        raise DataError(worded(str(path), f"at most {UNPACKED_BYTES / 1e6:.0f} MB unpacked", got, "save the table as CSV"))
+        raise DataError(str(path), f"at most {UNPACKED_BYTES / 1e6:.0f} MB unpacked", got, "save the table as CSV")
 
 
 def _table(path: Path, task: dict[str, Any]) -> tuple[pd.DataFrame, TableInfo]:
@@ -50,16 +50,16 @@ def _table(path: Path, task: dict[str, Any]) -> tuple[pd.DataFrame, TableInfo]:
     frame = read_table(path, Reading(separator))
     for name, count, most in (("rows", len(frame), task["rows"]), ("columns", len(frame.columns), task["columns"])):
         if count > most:
-            raise DataError(worded(str(path), f"at most {most} {name}", str(count), "keep only those you need"))
+            raise DataError(str(path), f"at most {most} {name}", str(count), "keep only those you need")
     if any(not name for name in frame.columns):
-        raise DataError(worded(str(path), "a name for every column in the first line", "an empty one", "name the column"))
+        raise DataError(str(path), "a name for every column in the first line", "an empty one", "name the column")
     marks = (".", ",") if path.suffix in TEXT else (".",)
     numeric = {mark: {name: _as_numbers(frame, name, mark) for name in frame.columns} for mark in marks}
     decimal = max(marks, key=lambda mark: sum(values is not None for values in numeric[mark].values()))
     found = {n: _Numbers(frame[n].astype(str)) if v is None else _Numbers(v) for n, v in numeric[decimal].items()}
     found |= {n: dates for n, v in numeric[decimal].items() if v is None and (dates := _days(frame[n])) is not None}
     if not any(numbers.is_number for numbers in found.values()):
-        raise DataError(worded(str(path), "at least one column of numbers", "words in every column", "check the file"))
+        raise DataError(str(path), "at least one column of numbers", "words in every column", "check the file")
     table = pd.DataFrame({name: numbers.values for name, numbers in found.items()})
     columns = tuple(_described(name, frame[name], numbers) for name, numbers in found.items())
     return table, TableInfo(len(frame), columns, _reading(path, separator, decimal))
@@ -142,8 +142,8 @@ def points_table(text: str, names: Sequence[str]) -> bytes:
         cells = [cell for cell in line.replace(";", " ").replace("\t", " ").replace(",", " ").split() if cell]
         if len(cells) != len(names):
             expected = f"{len(names)} number{'s' if len(names) > 1 else ''} ({', '.join(names)})"
-            raise DataError(worded(f"line {number}", expected, repr(line.strip()[:40]), "separate them by spaces"))
+            raise DataError(f"line {number}", expected, repr(line.strip()[:40]), "separate them by spaces")
         rows.append(cells)
     if not rows:
-        raise DataError(worded("points", "at least one line of numbers", "nothing", "type e.g. one value a line"))
+        raise DataError("points", "at least one line of numbers", "nothing", "type e.g. one value a line")
     return as_csv(pd.DataFrame(rows, columns=list(names)))

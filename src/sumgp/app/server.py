@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import resources
 from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -13,17 +16,16 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from sumgp.app.choice import KERNELS, Choice
-from sumgp.app.code import python_lines
+from sumgp.app.choice import KERNELS, Choice, python_lines
 from sumgp.app.examples import example_table, examples
-from sumgp.app.feedback import law_feedback
-from sumgp.app.fitting import BODY, COMPLETED, MODEL, PREDICTIONS, REPORT
-from sumgp.app.forms import check_choice, choice_of, first_choice
+from sumgp.app.feedback import check_choice, choice_of, first_choice, law_feedback
+from sumgp.app.fitting import BODY, COMPLETED
 from sumgp.app.guard import TOKEN_HEADER, Guard, same
 from sumgp.app.job import DONE, RUNNING
-from sumgp.app.rendering import rendered, static_file
 from sumgp.app.store import Fit, Table, Workspace
+from sumgp.cli.fit import MODEL, PREDICTIONS, REPORT
 from sumgp.errors import DataError
+from sumgp.report import DRAWING, PLOTTING
 
 CODE, VALUES = "fit.py", "values.csv"
 DOWNLOADS = (
@@ -259,3 +261,41 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _broken(request: Request, error: Exception) -> Response:
     text = "Something went wrong inside the program; its terminal has the details."
     return _page(request, "error", 1, 500, title="Internal error", message=text)
+
+
+# Address -> file of the package, and its kind; nothing else is served.
+STATIC = {
+    "look.css": ("sumgp.report", "look.css", "text/css"),
+    "fit.css": ("sumgp.report", "fit.css", "text/css"),
+    "app.css": ("sumgp.app", "static/app.css", "text/css"),
+    "icon.svg": ("sumgp.app", "static/icon.svg", "image/svg+xml"),
+    "plotly.js": ("sumgp.report", PLOTTING, "text/javascript"),
+    "figures.js": ("sumgp.report", DRAWING, "text/javascript"),
+    "start.js": ("sumgp.app", "static/start.js", "text/javascript"),
+    "law.js": ("sumgp.app", "static/law.js", "text/javascript"),
+    "progress.js": ("sumgp.app", "static/progress.js", "text/javascript"),
+    "values.js": ("sumgp.app", "static/values.js", "text/javascript"),
+}
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("sumgp.app", "pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def rendered(template: str, **contents: Any) -> str:
+    """The page or part of one."""
+    return _templates().get_template(f"{template}.html.j2").render(**contents)
+
+
+@cache
+def static_file(name: str) -> tuple[bytes, str]:
+    """Content and kind of a file; KeyError for names that are not in the list."""
+    package, path, kind = STATIC[name]
+    return resources.files(package).joinpath(path).read_bytes(), kind

@@ -40,7 +40,7 @@ def _done(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
         from sumgp.app.fitting import fit_table
 
         return fit_table(folder, task, lambda stage: _tell(folder, stage))
-    from sumgp.app.values import values_at
+    from sumgp.app.fitting import values_at
 
     return values_at(folder, task)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 
 
 def names(text: str, option: str) -> list[str]:
@@ -17,9 +17,9 @@ def names(text: str, option: str) -> list[str]:
         else:
             found += [word.strip() for word in part.split(",") if word.strip()]
     if not found:
-        raise DataError(worded(option, "at least one name", repr(text), "e.g. --outputs z,v"))
+        raise DataError(option, "at least one name", repr(text), "e.g. --outputs z,v")
     if len(set(found)) < len(found):
-        raise DataError(worded(option, "names that differ", repr(text), "remove the repetition"))
+        raise DataError(option, "names that differ", repr(text), "remove the repetition")
     return found
 
 
@@ -30,9 +30,9 @@ def constants(texts: Sequence[str]) -> dict[str, Any]:
         name, sign, value = text.partition("=")
         name, value = name.strip(), value.strip()
         if not sign or not name or not value:
-            raise DataError(worded("--constant", "NAME=VALUE", repr(text), "e.g. --constant E=0.8"))
+            raise DataError("--constant", "NAME=VALUE", repr(text), "e.g. --constant E=0.8")
         if name in found:
-            raise DataError(worded("--constant", "each constant once", f"{name!r} twice", "remove one"))
+            raise DataError("--constant", "each constant once", f"{name!r} twice", "remove one")
         found[name] = _number(value)
     return found
 
@@ -56,7 +56,5 @@ def noise(text: str) -> Any:
     try:
         values = [float(part) for part in text.split(",")]
     except ValueError as error:
-        raise DataError(
-            worded("--noise", "'per-output', 'shared' or numbers", repr(text), "e.g. --noise 0.1,0.2")
-        ) from error
+        raise DataError("--noise", "'per-output', 'shared' or numbers", repr(text), "e.g. --noise 0.1,0.2") from error
     return values[0] if len(values) == 1 else values

@@ -12,8 +12,7 @@ from rich.console import Console
 
 from sumgp.cli import arguments
 from sumgp.cli.fit import Settings, chosen_columns, model_of
-from sumgp.cli.outputs import check_file
-from sumgp.cli.progress import stages
+from sumgp.cli.outputs import check_file, stages
 from sumgp.cli.tables import Reading, as_csv, escape_note
 from sumgp.estimator import KERNELS, STRATEGIES, ConstrainedGP
 from sumgp.files import write_file

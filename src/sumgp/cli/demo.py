@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sumgp import datasets
-from sumgp.cli.progress import stages
+from sumgp.cli.outputs import stages
 from sumgp.cli.tables import as_csv
 from sumgp.estimator import ConstrainedGP
 from sumgp.files import write_files

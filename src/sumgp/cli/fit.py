@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -10,18 +11,28 @@ import numpy as np
 import pandas as pd
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from sumgp.cli import arguments
-from sumgp.cli.outputs import check_folder, load_plotting
+from sumgp.cli.outputs import check_folder, load_plotting, stages
 from sumgp.cli.points import as_points, grid_over, points_from, require_filled
-from sumgp.cli.progress import stages
-from sumgp.cli.summary import print_summary
 from sumgp.cli.tables import Reading, as_csv, escape_note, number_columns, read_table
 from sumgp.estimator import KERNELS, STRATEGIES, ConstrainedGP, kernel_named, strategy_named
 from sumgp.files import model_bytes, write_files
 from sumgp.laws import FormulaConstraint
 from sumgp.numerics import threads_for
-from sumgp.report import FitStudy, as_numbers, caught, render_fit, study
+from sumgp.report import (
+    FitStudy,
+    PlainTable,
+    advice,
+    as_numbers,
+    caught,
+    data_facts,
+    render_fit,
+    score_tables,
+    study,
+    verdict,
+)
 
 MODEL, PREDICTIONS, REPORT = "model.sumgp", "predictions.csv", "report.html"
 
@@ -59,25 +70,33 @@ def fit(
     chosen = chosen_columns(data, inputs, outputs, constants, reading)
     gp = model_of(constraint, constants, chosen, Settings(noise, strategy, kernel, plug_in, seed))
     x_names = chosen.inputs
-    points = None if at is None else points_from(at, [*x_names, *arguments.extra_columns(constants)], reading)
+    points = grid if at is None else points_from(at, [*x_names, *arguments.extra_columns(constants)], reading)
     title = f"{data.name}: {', '.join(chosen.outputs)} over {', '.join(x_names)}"
-    found, files = _results(gp, chosen.frame, points, grid, title, console)
+    found, files = _results(gp, chosen.frame, points, title, console)
     write_files(out, files)
     _tell_summary(console, found, [out / name for name in files], as_json)
 
 
 def _results(
-    gp: ConstrainedGP, frame: pd.DataFrame, points: pd.DataFrame | None, grid: int, title: str, console: Console
+    gp: ConstrainedGP, frame: pd.DataFrame, points: pd.DataFrame | int, title: str, console: Console
 ) -> tuple[FitStudy, dict[str, bytes]]:
     """The fit with its scores at the prediction points, and the files with it."""
-    outputs = list(gp.outputs or ())
-    with stages(console, "fit") as tell, threads_for(frame[outputs].size):
-        _, told = caught(lambda: gp.fit(frame.drop(columns=outputs), frame[outputs], progress=tell))
-        gp.fit_report_.details.update(title=title, warnings=list(told))  # for the report, also when it is written again
-        found = study(gp, grid_over(gp.data_, grid) if points is None else as_points(gp, points), told, tell)
+    with stages(console, "fit") as tell, threads_for(frame[list(gp.outputs or ())].size):
+        found = fitted_study(gp, frame, points, title, tell)
         tell("report and files")
         load_plotting()
         return found, result_files(found, title)
+
+
+def fitted_study(
+    gp: ConstrainedGP, frame: pd.DataFrame, points: pd.DataFrame | int, title: str, tell: Callable[[str], None]
+) -> FitStudy:
+    """Fit the columns of a table and score the fit at points of another, or at so many over the range of the data."""
+    outputs = list(gp.outputs or ())
+    _, told = caught(lambda: gp.fit(frame.drop(columns=outputs), frame[outputs], progress=tell))
+    gp.fit_report_.details.update(title=title, warnings=list(told))  # for the report, also when it is written again
+    at = grid_over(gp.data_, points) if isinstance(points, int) else as_points(gp, points)
+    return study(gp, at, told, tell)
 
 
 def _tell_summary(console: Console, found: FitStudy, files: list[Path], as_json: bool) -> None:
@@ -134,9 +153,9 @@ def chosen_columns(path: Path, inputs: str, outputs: str | None, constants: dict
     y_names = others if outputs is None else arguments.names(outputs, "--outputs")
     both = set(x_names) & set(y_names)
     if both:
-        from sumgp.errors import DataError, worded
+        from sumgp.errors import DataError
 
-        raise DataError(worded("--outputs", "columns that are not inputs", f"{min(both)!r} in both", "remove it from one"))
+        raise DataError("--outputs", "columns that are not inputs", f"{min(both)!r} in both", "remove it from one")
     wanted = list(dict.fromkeys([*x_names, *extra, *y_names]))
     frame = number_columns(table, wanted, str(path), reading.decimal, may_be_dates=x_names)
     needed = list(dict.fromkeys([*x_names, *extra]))
@@ -154,7 +173,7 @@ def result_files(found: FitStudy, title: str) -> dict[str, bytes]:
 
 
 def plain(value: Any) -> Any:
-    """JSON of numbers and words; what is no number becomes null."""
+    """JSON of numbers and words; NaN and infinities become null."""
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, np.generic):
@@ -164,3 +183,39 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def print_summary(console: Console, found: FitStudy, files: Sequence[Path]) -> None:
+    """Data, law as understood, scores with and without the law, verdict, advice, files."""
+    for name, value in data_facts(found):
+        console.print(f"{name + ':':<19}{value}", markup=False, highlight=False)
+    console.print("the law as understood", style="bold")
+    for line in found.law_text.splitlines():
+        console.print(f"  {line}", markup=False, highlight=False)
+    for table in score_tables(found):
+        console.print(rich_table(table))
+    console.print(verdict(found).text, markup=False, highlight=False, style="bold")
+    for entry in advice(found):
+        mark, style = ("ok", "green") if entry.good else ("look", "yellow")
+        console.print(f"{mark}: {entry.finding} {entry.remedy}".rstrip(), markup=False, highlight=False, style=style)
+    for path in files:
+        console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def rich_table(table: PlainTable) -> Table:
+    """The table of a page for the terminal."""
+    made = Table(title=table.title, title_justify="left", title_style="bold")
+    for position, name in enumerate(table.header):
+        # Other headers break between their words; this one would lose its sign.
+        made.add_column(name, justify="left" if position == 0 else "right", overflow="fold", no_wrap=name.endswith("%"))
+    for number, row in enumerate(table.rows):
+        marked = [
+            f"[bold]{_unmarked(cell)}[/bold]" if (number, i) in table.best else _unmarked(cell) for i, cell in enumerate(row)
+        ]
+        made.add_row(*marked)
+    return made
+
+
+def _unmarked(cell: str) -> str:
+    """Names of columns are text, not markup."""
+    return cell.replace("[", r"\[")

@@ -10,10 +10,10 @@ import pandas as pd
 
 from sumgp.cli.tables import Reading, number_columns, read_table
 from sumgp.data import Data, read_columns
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.estimator import ConstrainedGP
 
-MOST_POINTS = 1_000_000  # of a grid: more is taken for a slip of the pen
+MOST_POINTS = 1_000_000  # of a grid: more is taken for a typo
 
 
 def points_from(path: Path, names: Sequence[str], reading: Reading) -> pd.DataFrame:
@@ -35,7 +35,7 @@ def require_filled(frame: pd.DataFrame, names: Sequence[str], source: str) -> No
     if len(empty):
         row, column = empty[0]
         raise DataError(
-            worded(source, f"a value in every row of {names[column]!r}", f"an empty cell in row {row + 1}", "drop that row")
+            source, f"a value in every row of {names[column]!r}", f"an empty cell in row {row + 1}", "drop that row"
         )
 
 
@@ -45,7 +45,7 @@ def grid_over(data: Data, count: int) -> np.ndarray:
     One or two inputs: evenly spaced. More inputs, or a law with columns of its own (known at the data only): the rows.
     """
     if not 2 <= count <= MOST_POINTS:
-        raise DataError(worded("--grid", f"a number of points from 2 to {MOST_POINTS}", str(count), "e.g. --grid 200"))
+        raise DataError("--grid", f"a number of points from 2 to {MOST_POINTS}", str(count), "e.g. --grid 200")
     low, high = data.x.min(axis=0), data.x.max(axis=0)
     if data.extra_columns or data.n_inputs > 2:
         return np.unique(data.x, axis=0)

@@ -10,9 +10,8 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from sumgp.cli.outputs import check_file
+from sumgp.cli.outputs import check_file, stages
 from sumgp.cli.points import as_points, points_from
-from sumgp.cli.progress import stages
 from sumgp.cli.tables import Reading, as_csv, escape_note
 from sumgp.files import load, write_file
 

@@ -11,10 +11,10 @@ import typer
 from rich.console import Console
 
 from sumgp.cli.fit import MODEL, PREDICTIONS, REPORT
+from sumgp.cli.outputs import stages
 from sumgp.cli.points import as_points, grid_over, points_from
-from sumgp.cli.progress import stages
 from sumgp.cli.tables import Reading
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.files import load, write_files
 from sumgp.report import render_fit, study
 
@@ -34,9 +34,7 @@ def report(
         # The studies are loaded only where their records are to be read.
         import_module("sumgp_studies.commands.records_report").write_records_report(folder, console, figures)
     else:
-        raise DataError(
-            worded("folder", f"one with {MODEL} or {RECORDS}", f"{str(folder)!r} without them", "check the path")
-        )
+        raise DataError("folder", f"one with {MODEL} or {RECORDS}", f"{str(folder)!r} without them", "check the path")
     if as_json:
         typer.echo(json.dumps({"files": [str(folder / REPORT)]}))
     else:

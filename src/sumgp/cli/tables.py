@@ -50,15 +50,13 @@ def read_table(path: Path, reading: Reading = Reading()) -> pd.DataFrame:  # noq
         frame = _read_text(path, reading)
     else:
         raise DataError(
-            worded(
-                str(path),
-                "a table ending in " + ", ".join([*TEXT, *BINARY]),
-                f"{ending or 'no ending'!r}",
-                "rename or convert it",
-            )
+            str(path),
+            "a table ending in " + ", ".join([*TEXT, *BINARY]),
+            f"{ending or 'no ending'!r}",
+            "rename or convert it",
         )
     if not len(frame):
-        raise DataError(worded(str(path), "at least one row of data", "a header without rows", "check the file"))
+        raise DataError(str(path), "at least one row of data", "a header without rows", "check the file")
     return frame
 
 
@@ -72,9 +70,7 @@ def number_columns(
     missing = [name for name in names if name not in frame.columns]
     if missing:
         shown = ", ".join(map(str, frame.columns[:12])) + (" ..." if len(frame.columns) > 12 else "")
-        raise DataError(
-            worded(source, f"a column {missing[0]!r}", f"the columns {shown}", "correct the name or add the column")
-        )
+        raise DataError(source, f"a column {missing[0]!r}", f"the columns {shown}", "correct the name or add the column")
     dates = {name: found for name in names if name in may_be_dates and (found := _dates(frame[name])) is not None}
     return pd.DataFrame({n: dates[n] if n in dates else _numbers(frame[n], n, source, decimal) for n in names})
 
@@ -99,7 +95,7 @@ def _numbers(column: pd.Series, name: str, source: str, decimal: str) -> np.ndar
         return _finite(values, name, source)
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
         remedy = "convert it to numbers; dates are for input columns"
-        raise DataError(worded(source, f"numbers in column {name!r}", str(column.dtype), remedy))
+        raise DataError(source, f"numbers in column {name!r}", str(column.dtype), remedy)
     values = np.full(len(column), np.nan)
     for row in np.flatnonzero(column.notna().to_numpy()):
         word = str(column.iloc[row]).strip()
@@ -120,7 +116,7 @@ def _finite(values: np.ndarray, name: str, source: str) -> np.ndarray:
     if np.any(np.isinf(values)):
         row = int(np.flatnonzero(np.isinf(values))[0])
         got = f"infinity in row {row + 1}"
-        raise DataError(worded(source, f"finite numbers in column {name!r}", got, "leave the cell empty"))
+        raise DataError(source, f"finite numbers in column {name!r}", got, "leave the cell empty")
     return values
 
 
@@ -141,16 +137,16 @@ def _is_number(word: str) -> bool:
 
 def _check_file(path: Path) -> None:
     if not path.exists():
-        raise DataError(worded(str(path), "a file", "nothing of that name", "check the path"))
+        raise DataError(str(path), "a file", "nothing of that name", "check the path")
     if not path.is_file():
-        raise DataError(worded(str(path), "a file", "a folder or device", "give the path of a table"))
+        raise DataError(str(path), "a file", "a folder or device", "give the path of a table")
     if not os.access(path, os.R_OK):
-        raise DataError(worded(str(path), "a file that may be read", "no permission", "change its rights or copy it"))
+        raise DataError(str(path), "a file that may be read", "no permission", "change its rights or copy it")
     size = path.stat().st_size
     if size == 0:
-        raise DataError(worded(str(path), "a table", "an empty file", "check how it was written"))
+        raise DataError(str(path), "a table", "an empty file", "check how it was written")
     if size > LARGEST_FILE:
-        raise DataError(worded(str(path), f"at most {LARGEST_FILE / 1e9:g} GB", f"{size / 1e9:.1f} GB", "use fewer rows"))
+        raise DataError(str(path), f"at most {LARGEST_FILE / 1e9:g} GB", f"{size / 1e9:.1f} GB", "use fewer rows")
 
 
 def _read_binary(path: Path, ending: str) -> pd.DataFrame:
@@ -207,20 +203,13 @@ def _header_line(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise DataError(_encoding(path)) from error
     if "\0" in line:
-        raise DataError(worded(str(path), "text", "zero bytes (a binary or UTF-16 file)", "save it as CSV in UTF-8"))
+        raise DataError(str(path), "text", "zero bytes (a binary or UTF-16 file)", "save it as CSV in UTF-8")
     if len(line) >= LONGEST_HEADER:
         raise DataError(
-            worded(
-                str(path),
-                f"a header of at most {LONGEST_HEADER} characters",
-                "a longer one",
-                "keep only the columns you need",
-            )
+            str(path), f"a header of at most {LONGEST_HEADER} characters", "a longer one", "keep only the columns you need"
         )
     if not line.strip():
-        raise DataError(
-            worded(str(path), "a header with the names of the columns in the first line", "an empty line", "add it")
-        )
+        raise DataError(str(path), "a header with the names of the columns in the first line", "an empty line", "add it")
     return line.rstrip("\n")
 
 
@@ -228,32 +217,26 @@ def _separator(path: Path, header: str, reading: Reading) -> str:
     """The separator asked for, or the ending's; a header that plainly uses another one is an error."""
     asked = {"tab": "\t", "\\t": "\t"}.get(reading.separator or "", reading.separator)
     if asked is not None and len(asked) != 1:
-        raise DataError(worded("--separator", "one character or 'tab'", repr(asked), "e.g. --separator ';'"))
+        raise DataError("--separator", "one character or 'tab'", repr(asked), "e.g. --separator ';'")
     counts = {s: header.count(s) for s in SEPARATORS}
     likely = max(counts, key=lambda s: counts[s])
     separator = asked or TEXT[path.suffix.lower()] or (likely if counts[likely] else ",")
     if separator not in header and counts[likely]:
         name = SEPARATORS.get(separator, separator)
-        raise DataError(
-            worded(str(path), f"columns separated by a {name}", f"a header that uses a {SEPARATORS[likely]}",
-                   f"add --separator {'tab' if likely == chr(9) else repr(likely)}")
-        )  # fmt: skip
+        raise DataError(str(path), f"columns separated by a {name}", f"a header that uses a {SEPARATORS[likely]}",
+                   f"add --separator {'tab' if likely == chr(9) else repr(likely)}")  # fmt: skip
     return separator
 
 
 def _check_names(header: Sequence[str], path: Path) -> None:
     if len(header) > MOST_COLUMNS:
-        raise DataError(
-            worded(str(path), f"at most {MOST_COLUMNS} columns", f"{len(header)}", "keep only the columns you need")
-        )
+        raise DataError(str(path), f"at most {MOST_COLUMNS} columns", f"{len(header)}", "keep only the columns you need")
     twice = [name for name, count in Counter(header).items() if count > 1 and name]
     if twice:
-        raise DataError(worded(str(path), "column names that differ", f"{twice[0]!r} twice", "rename one of them"))
+        raise DataError(str(path), "column names that differ", f"{twice[0]!r} twice", "rename one of them")
     if header and all(_is_number(name) for name in header):
         raise DataError(
-            worded(
-                str(path), "the names of the columns in the first line", f"numbers ({', '.join(header[:3])})", "add a header"
-            )
+            str(path), "the names of the columns in the first line", f"numbers ({', '.join(header[:3])})", "add a header"
         )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,5 +64,5 @@ def as_numbers(times: np.ndarray, zone: str | None, dates: Dates, argument: str)
     if (zone is None) != (dates.zone is None):
         expected, got = ("times without a zone", f"times in {zone}") if zone else (f"times in {dates.zone}", "no time zone")
         remedy = "use tz_localize or tz_convert so that they are as in the data of the fit"
-        raise DataError(worded(argument, expected, got, remedy))
+        raise DataError(argument, expected, got, remedy)
     return dates.numbers(times)

@@ -17,7 +17,7 @@ import numpy as np
 
 from sumgp.data.calendar import Calendar, Dates, as_numbers, chosen_dates
 from sumgp.data.table import Columns
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,11 +45,11 @@ def read_table(table: Any, wanted: Sequence[str] | None, argument: str, calendar
         if times is None:
             if expected is not None:
                 got = f"numbers in column {name!r}"
-                raise DataError(worded(argument, f"dates in column {name!r}, as in the fit", got, "convert them to dates"))
+                raise DataError(argument, f"dates in column {name!r}, as in the fit", got, "convert them to dates")
             numbers[name] = _numbers(column, name, argument)
             continue
         if calendar is not None and expected is None:
-            raise DataError(worded(argument, f"numbers in column {name!r}, as in the fit", "dates", "convert them"))
+            raise DataError(argument, f"numbers in column {name!r}, as in the fit", "dates", "convert them")
         found[name] = expected or chosen_dates(*times)
         numbers[name] = as_numbers(*times, found[name], argument)
     import pandas as pd
@@ -94,7 +94,7 @@ def _from_xarray(table: Any, argument: str) -> pd.DataFrame:
         names = [f"{argument.lower()}{i + 1}" for i in range(table.shape[1])] if labels is None else labels.to_numpy()
         return pd.DataFrame(table.to_numpy(), columns=pd.Index([str(name) for name in names]))
     got = f"an array with the dimensions {list(table.dims)}"
-    raise DataError(worded(argument, "one or two dimensions", got, "stack or select some of them"))
+    raise DataError(argument, "one or two dimensions", got, "stack or select some of them")
 
 
 def _from_dates(table: Any, wanted: Sequence[str] | None) -> pd.DataFrame | None:
@@ -154,7 +154,7 @@ def _times(column: pd.Series, name: str, argument: str) -> tuple[np.ndarray, str
         return None
     if column.isna().any():
         row = int(np.flatnonzero(column.isna().to_numpy())[0])
-        raise DataError(worded(argument, f"a date in every row of {name!r}", f"none in row {row}", "drop that row"))
+        raise DataError(argument, f"a date in every row of {name!r}", f"none in row {row}", "drop that row")
     zone = str(column.dt.tz) if column.dt.tz is not None else None
     plain = column.dt.tz_convert("UTC").dt.tz_localize(None) if zone else column
     return plain.to_numpy().astype("datetime64[ns]"), zone
@@ -165,12 +165,12 @@ def _numbers(column: pd.Series, name: str, argument: str) -> np.ndarray:
     import pandas as pd
 
     if pd.api.types.is_complex_dtype(column):
-        raise DataError(worded(argument, "real numbers", f"Complex data not supported in {name!r}", "take the real part"))
+        raise DataError(argument, "real numbers", f"Complex data not supported in {name!r}", "take the real part")
     if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         return column.to_numpy(dtype=float, na_value=np.nan)
     if pd.api.types.is_timedelta64_dtype(column):
         remedy = f"use {name}.dt.total_seconds()"
-        raise DataError(worded(argument, f"numbers in column {name!r}", "time differences", remedy))
+        raise DataError(argument, f"numbers in column {name!r}", "time differences", remedy)
     values = np.full(len(column), np.nan)
     for row, (value, missing) in enumerate(zip(column, column.isna(), strict=True)):
         if missing:
@@ -179,6 +179,6 @@ def _numbers(column: pd.Series, name: str, argument: str) -> np.ndarray:
             kind = "text" if isinstance(value, str) else type(value).__name__
             got = f"{kind} ({str(value)[:40]!r} in row {row})"
             remedy = f"convert it with pandas.to_numeric, or leave {name!r} out"
-            raise DataError(worded(argument, f"numbers in column {name!r}", got, remedy))
+            raise DataError(argument, f"numbers in column {name!r}", got, remedy)
         values[row] = float(value)
     return values

@@ -131,7 +131,7 @@ def read_inputs(
     With a DataFrame and ``names``, columns are taken by name; ``extra`` columns are appended.
     """
     if sparse.issparse(X):
-        raise DataError(worded(argument, "a dense array", "a sparse matrix", "call X.toarray() first"))
+        raise DataError(argument, "a dense array", "a sparse matrix", "call X.toarray() first")
     if is_series(X):
         X = X.to_frame(name=X.name if isinstance(X.name, str) else "x")
     if is_frame(X):
@@ -140,11 +140,11 @@ def read_inputs(
     values = _numbers(X, argument)
     flat = values.ndim == 1
     if values.ndim == 0:
-        raise DataError(worded(argument, "a table of inputs (N, D)", "a single number", "wrap it as [[value]]"))
+        raise DataError(argument, "a table of inputs (N, D)", "a single number", "wrap it as [[value]]")
     if values.ndim == 1:
         values = values[:, None]
     if values.ndim != 2:
-        raise DataError(worded(argument, "an array of shape (N,) or (N, D)", f"shape {values.shape}", "reshape it"))
+        raise DataError(argument, "an array of shape (N,) or (N, D)", f"shape {values.shape}", "reshape it")
     n_columns = len(names) + len(extra) if names is not None else values.shape[1] - len(extra)
     if names is not None and values.shape[1] != n_columns:
         remedy = f"Reshape your data to ({len(values)}, {n_columns})" if flat else "give one column per input"
@@ -154,7 +154,7 @@ def read_inputs(
         )
     if n_columns < 1:
         got = f"{values.shape[1]} column(s), of which the law takes {list(extra)}"
-        raise DataError(worded(argument, "at least one input", got, "add the input as a first column"))
+        raise DataError(argument, "at least one input", got, "add the input as a first column")
     default = ("x",) if values.shape[1] == 1 else tuple(f"x{i + 1}" for i in range(values.shape[1] - len(extra)))
     return values, tuple(names) if names is not None else default
 
@@ -162,7 +162,7 @@ def read_inputs(
 def read_outputs(Y: Any, names: Sequence[str] | None, n_rows: int) -> tuple[np.ndarray, tuple[str, ...]]:
     """(N, T) outputs with NaN for what was not measured, and their names."""
     if sparse.issparse(Y):
-        raise DataError(worded("Y", "a dense array", "a sparse matrix", "call Y.toarray() first"))
+        raise DataError("Y", "a dense array", "a sparse matrix", "call Y.toarray() first")
     if is_series(Y):
         Y = Y.to_frame(name=Y.name if isinstance(Y.name, str) else "y")
     if is_frame(Y):
@@ -176,14 +176,14 @@ def read_outputs(Y: Any, names: Sequence[str] | None, n_rows: int) -> tuple[np.n
         found = tuple(names) if names is not None else _default_outputs(values)
     if values.ndim != 2 or values.shape[1] != len(found):
         expected = f"{len(found)} column(s) {list(found)}"
-        raise DataError(worded("Y", expected, f"shape {values.shape}", "give one column per output"))
+        raise DataError("Y", expected, f"shape {values.shape}", "give one column per output")
     if len(values) != n_rows:
         got = f"{len(values)} rows"
-        raise DataError(worded("Y", f"{n_rows} rows as in X", got, "X and Y need one row per measurement"))
+        raise DataError("Y", f"{n_rows} rows as in X", got, "X and Y need one row per measurement")
     if np.any(np.isinf(values)):
         row, column = np.argwhere(np.isinf(values))[0]
         got = f"infinity in row {row}, output {found[column]!r}"
-        raise DataError(worded("Y", "finite numbers or NaN", got, "write NaN for what was not measured"))
+        raise DataError("Y", "finite numbers or NaN", got, "write NaN for what was not measured")
     _check_size(values, "Y")
     return values, found
 
@@ -199,9 +199,9 @@ def _columns(frame: pd.DataFrame, wanted: Sequence[str], argument: str) -> np.nd
     missing = [c for c in wanted if str(c) not in present]
     if missing:
         got = f"no column {missing[0]!r} among {present[:20]}"
-        raise DataError(worded(argument, f"the columns {list(wanted)}", got, "add that column or correct its name"))
+        raise DataError(argument, f"the columns {list(wanted)}", got, "add that column or correct its name")
     if len(set(present)) < len(present):
-        raise DataError(worded(argument, "column names that differ", "duplicated column names", "rename one of them"))
+        raise DataError(argument, "column names that differ", "duplicated column names", "rename one of them")
     return frame.iloc[:, [present.index(str(c)) for c in wanted]].to_numpy()
 
 
@@ -215,22 +215,22 @@ def _floats(values: Any, argument: str) -> np.ndarray:
         kind = NotNumbersError if isinstance(error, TypeError) else DataError
         raise kind(worded(argument, "numbers", f"something else ({error})", "convert text columns to numbers")) from error
     if array.dtype.kind == "c":
-        raise DataError(worded(argument, "real numbers", "Complex data not supported", "take the real part"))
-    raise DataError(worded(argument, "numbers", "dates or times", "convert them, e.g. to seconds since the first"))
+        raise DataError(argument, "real numbers", "Complex data not supported", "take the real part")
+    raise DataError(argument, "numbers", "dates or times", "convert them, e.g. to seconds since the first")
 
 
 def _numbers(values: Any, argument: str) -> np.ndarray:
     array = _floats(values, argument)
     if array.ndim and len(array) == 0:
         got = f"0 sample(s) (shape={array.shape})"
-        raise DataError(worded(argument, "a minimum of 1 row", got, "give at least one row"))
+        raise DataError(argument, "a minimum of 1 row", got, "give at least one row")
     if array.ndim == 2 and array.shape[1] == 0:
         got = f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required"
-        raise DataError(worded(argument, "an input column", got, "give at least one"))
+        raise DataError(argument, "an input column", got, "give at least one")
     if not np.all(np.isfinite(array)):
         where = np.argwhere(~np.isfinite(array))
         got = f"NaN or infinity (inf) in row {where[0][0]}" if array.ndim else "NaN or infinity (inf)"
-        raise DataError(worded(argument, "finite numbers", got, "drop that row; only outputs may be missing"))
+        raise DataError(argument, "finite numbers", got, "drop that row; only outputs may be missing")
     _check_size(array, argument)
     return array
 
@@ -242,7 +242,7 @@ def _check_size(values: np.ndarray, argument: str) -> None:
         place = np.argwhere(size > LARGEST)[0]
         where = f" in row {place[0]}" if len(place) else ""
         got = f"{values[tuple(place)]:.3g}{where}"
-        raise DataError(worded(argument, f"values of at most {LARGEST:g} in size", got, "change the units"))
+        raise DataError(argument, f"values of at most {LARGEST:g} in size", got, "change the units")
 
 
 def choose_scaling(data: Data, groups: Sequence[Sequence[int]], unit_inputs: bool, n_columns: int | None = None) -> Scaling:
@@ -327,10 +327,10 @@ def output_groups(groups: Sequence[Sequence[str | int]] | None, names: Sequence[
         members = []
         for name in group:
             if isinstance(name, str) and name not in names:
-                raise DataError(worded("groups", f"names among {list(names)}", repr(name), "correct the name"))
+                raise DataError("groups", f"names among {list(names)}", repr(name), "correct the name")
             position = list(names).index(name) if isinstance(name, str) else int(name)
             if position in seen or not 0 <= position < len(names):
-                raise DataError(worded("groups", "each output in at most one group", repr(name), "remove the repetition"))
+                raise DataError("groups", "each output in at most one group", repr(name), "remove the repetition")
             seen.add(position)
             members.append(position)
         result.append(tuple(members))
@@ -344,5 +344,5 @@ def with_extra_columns(X: Any, data: Data) -> np.ndarray:
     wanted = [*data.input_names, *data.extra_columns]
     if values.ndim != 2 or values.shape[1] != len(wanted):
         remedy = f"the law needs {list(data.extra_columns)} at prediction too; add it to X"
-        raise DataError(worded("X", f"the columns {wanted}", f"shape {values.shape}", remedy))
+        raise DataError("X", f"the columns {wanted}", f"shape {values.shape}", remedy)
     return read_inputs(values, wanted)[0]

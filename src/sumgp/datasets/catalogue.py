@@ -1,18 +1,22 @@
-"""The data sets that come with the package; SOURCES.md beside this file has their sources and licences."""
+"""The small data sets that come with the package: each a table with its law."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sumgp.datasets.dataset import Dataset
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
+from sumgp.notebook import facts_table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from sumgp.estimator import ConstrainedGP
+
 
 POSITIONS, VELOCITIES = ["x", "y", "z"], ["vx", "vy", "vz"]
 # Standard gravitational parameter of the Sun and energy per mass of Mars, in au and days (DE421).
@@ -43,7 +47,7 @@ def electricity(country: str = "Portugal") -> Dataset:
     frame = _table("electricity")
     countries = sorted(frame["country"].unique())
     if country not in countries:
-        raise DataError(worded("country", f"one of {', '.join(countries)}", repr(country), "choose one of them"))
+        raise DataError("country", f"one of {', '.join(countries)}", repr(country), "choose one of them")
     frame = frame[frame["country"] == country].drop(columns="country").reset_index(drop=True)
     outputs = [name for name in frame.columns if name != "year" and (frame[name] != 0).any()]
     return Dataset(
@@ -127,3 +131,60 @@ def _table(name: str) -> pd.DataFrame:
 
     with resources.files("sumgp.datasets").joinpath(f"{name}.csv").open("rb") as stream:
         return pd.read_csv(stream)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """A table ``frame`` (N rows) with the names of its inputs and outputs, the law of its outputs, and where it is from.
+
+    ``constants`` are as in ConstrainedGP. ``X`` and ``Y`` are the columns to fit; ``model()`` is the estimator for them.
+    """
+
+    name: str
+    title: str
+    frame: pd.DataFrame
+    inputs: list[str]
+    outputs: list[str]
+    law: str
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+    licence: str = ""
+
+    @property
+    def X(self) -> pd.DataFrame:
+        """(N, D + E): inputs, then columns that the law takes constants from."""
+        extra = [v for v in self.constants.values() if isinstance(v, str) and v != "unknown"]
+        return self.frame[[*self.inputs, *dict.fromkeys(extra)]]
+
+    @property
+    def Y(self) -> pd.DataFrame:
+        """(N, T) outputs, NaN = not measured."""
+        return self.frame[self.outputs]
+
+    def model(self, **settings: Any) -> ConstrainedGP:
+        """An estimator with this law, not yet fitted; ``settings`` are further arguments of ConstrainedGP."""
+        from sumgp.estimator import ConstrainedGP
+
+        given = {"outputs": self.outputs, "inputs": self.inputs, "constants": dict(self.constants) or None}
+        return ConstrainedGP(self.law, **{**given, **settings})
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name}: {len(self.frame)} rows, {', '.join(self.inputs)} -> {', '.join(self.outputs)})"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{key}: {value}" for key, value in self._facts())
+
+    def _repr_html_(self) -> str:
+        return facts_table(self._facts()) + self.frame.head().to_html()
+
+    def _facts(self) -> list[tuple[str, str]]:
+        constants = ", ".join(f"{name} = {value}" for name, value in self.constants.items())
+        facts = [
+            ("data", f"{self.title}; {len(self.frame)} rows"),
+            ("inputs", ", ".join(self.inputs)),
+            ("outputs", ", ".join(self.outputs)),
+            ("law", self.law),
+            ("constants", constants),
+            ("source", f"{self.source} ({self.licence})"),
+        ]
+        return [(key, value) for key, value in facts if value]

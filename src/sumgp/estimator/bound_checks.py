@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 
-from sumgp.errors import SumGPWarning
+from sumgp.errors import warn
 from sumgp.estimator.soundness import law_failure, noise_variances
 from sumgp.laws import Law
 from sumgp.prediction import Posterior
 from sumgp.strategies import FitProblem
 
 BEYOND = 5.0  # standard deviations of the noise by which a measured value is outside a bound, no longer by chance
-BEYOND_SIZE = 0.01  # and standard deviations of the output: less is of no matter
+BEYOND_SIZE = 0.01  # and standard deviations of the output: less does not matter
 
 
 def bounds_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, law: Law | None) -> str:
@@ -26,7 +25,7 @@ def bounds_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, l
         return ""
     beyond = data_beyond(problem, posterior, rows)
     if beyond:
-        warnings.warn(f"{beyond}; check the bounds against the data", SumGPWarning, stacklevel=3)
+        warn(f"{beyond}; check the bounds against the data")
         return beyond
     if law is None or not law.derivatives:
         return ""

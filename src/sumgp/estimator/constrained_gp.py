@@ -22,7 +22,7 @@ from sumgp.data import (
     read_outputs,
     with_extra_columns,
 )
-from sumgp.errors import DataError, Status, worded
+from sumgp.errors import DataError, Status
 from sumgp.estimator.bound_checks import bounds_status
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared
 from sumgp.estimator.preparation import (
@@ -193,7 +193,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             raise DataError("sample_weight: Transformed() takes no weights; use Linearized(), or a noise= for every row")
         x, y, n_given = x[weights > 0], y[weights > 0], len(x)
         if not np.any(~np.isnan(y)):
-            raise DataError(worded("Y", "at least one measured value", "only NaN", "check how missing values were read"))
+            raise DataError("Y", "at least one measured value", "only NaN", "check how missing values were read")
         constraint = as_constraint(self.constraint, self.constants)
         warn_of_unused_constants(constraint, self.constants)
         law, bounds = bound_law(constraint, output_names, input_names, extra)
@@ -254,7 +254,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         if isinstance(self.constraint, Law):
             return self.constraint.extra_columns
         if not isinstance(self.constants or {}, Mapping):
-            raise DataError(worded("constants", "a dictionary", repr(self.constants)[:60], 'e.g. constants={"E": 0.8}'))
+            raise DataError("constants", "a dictionary", repr(self.constants)[:60], 'e.g. constants={"E": 0.8}')
         named = [v for v in (self.constants or {}).values() if isinstance(v, str) and v != "unknown"]
         return tuple(dict.fromkeys(named))
 
@@ -309,12 +309,10 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             raise DataError("return_std, return_cov: at most one of them can be asked for; choose one")
         posterior = self.posterior(X)
         flat = (lambda a: a[:, 0]) if self.n_outputs_ == 1 else (lambda a: a)
-        mean = flat(posterior.mean)
-        if return_std:
-            return mean, flat(posterior.std)
         if return_cov:
-            return mean, posterior.covariance()
-        return mean
+            return flat(posterior.mean), posterior.covariance()
+        std = flat(posterior.std) if return_std else None  # first: means come with it
+        return flat(posterior.mean) if std is None else (flat(posterior.mean), std)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R^2 of the mean, averaged over the outputs; entries that are NaN do not count."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.notebook import facts_table, listed
 
 # Details that are shown where a fit has them.
@@ -96,6 +96,6 @@ def r_squared(mean: np.ndarray, truth: np.ndarray, sample_weight: Any) -> float:
     seen = ~np.isnan(truth)
     outputs = np.flatnonzero(seen.any(axis=0))
     if not len(outputs):
-        raise DataError(worded("y", "at least one measured value", "only NaN", "score rows that were measured"))
+        raise DataError("y", "at least one measured value", "only NaN", "score rows that were measured")
     parts = [(truth[seen[:, t], t], mean[seen[:, t], t], weight[seen[:, t]]) for t in outputs]
     return float(np.mean([r2_score(y, m, sample_weight=w) for y, m, w in parts]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 
 from sumgp.data import Data, Dates, Scaling, is_frame, is_series, merged_groups, read_columns, seen_by_kernels
-from sumgp.errors import ConstraintError, DataError, SumGPWarning, worded
+from sumgp.errors import ConstraintError, DataError, warn
 from sumgp.laws import (
     AllOf,
     BoundConstraint,
@@ -97,7 +96,7 @@ def _made(text: str, makers: Mapping[str, Callable[[], Any]], argument: str, rem
     """The object of this name; case, underscores and a pair of brackets at the end do not matter."""
     name = text.strip().lower().replace("_", "-").removesuffix("()")
     if name not in makers:
-        raise DataError(worded(argument, f"one of {', '.join(makers)}", repr(text), remedy))
+        raise DataError(argument, f"one of {', '.join(makers)}", repr(text), remedy)
     return makers[name]()
 
 
@@ -107,7 +106,7 @@ NOT_IN_MARKOV = ("taper", "draws")  # fields of strategies that only the dense a
 def check_solver(solver: Any) -> None:
     """Refuse whatever is no solver object."""
     if solver is not None and not isinstance(solver, Solver):
-        raise DataError(worded("solver", "a solver object or None", repr(solver)[:60], "e.g. Dense() or Markov()"))
+        raise DataError("solver", "a solver object or None", repr(solver)[:60], "e.g. Dense() or Markov()")
 
 
 def check_row_labels(X: Any, Y: Any) -> None:
@@ -125,8 +124,8 @@ def check_row_labels(X: Any, Y: Any) -> None:
     seen = f"{left[place]!r} in X and {right[place]!r} in Y at position {place}"
     remedy = "use Y.loc[X.index] to pair by label, or reset_index(drop=True) on both to pair by position"
     if left.sort_values().equals(right.sort_values()):
-        raise DataError(worded("X, Y", "rows in one order", f"the same row labels in two orders ({seen})", remedy))
-    warnings.warn(f"X, Y: row labels differ ({seen}); rows were paired by position: {remedy}", SumGPWarning, stacklevel=4)
+        raise DataError("X, Y", "rows in one order", f"the same row labels in two orders ({seen})", remedy)
+    warn(f"X, Y: row labels differ ({seen}); rows were paired by position: {remedy}")
 
 
 def warn_of_settings_without_effect(solver: Solver, strategy: Strategy | None, restarts: int, rank: int | None) -> None:
@@ -138,11 +137,7 @@ def warn_of_settings_without_effect(solver: Solver, strategy: Strategy | None, r
         values = {f.name: getattr(strategy, f.name) for f in known}
         changed += [f"{f.name}={values[f.name]!r}" for f in known if values[f.name] != f.default]
     if changed:
-        warnings.warn(
-            f"solver: {type(solver).__name__}() has no use for {', '.join(changed)}; leave the default, or use Dense()",
-            SumGPWarning,
-            stacklevel=5,
-        )
+        warn(f"solver: {type(solver).__name__}() ignores {', '.join(changed)}; leave the default, or use Dense()")
 
 
 LONG_SERIES = 3000  # measured entries of a time series above which the state-space form is chosen
@@ -157,10 +152,14 @@ def choose_solver(model: Any, data: Data, law: Law | None, split: SplitLaw | Non
     n_measured = int(data.measured.sum())
     # The derivatives that are outputs are then as smooth as the outputs of other series.
     nu = SERIES_SMOOTHNESS + (0 if split is None else split.potential.degree)
-    solver, kernel = series_solver(model.solver, model.kernel, model.strategy, data.n_inputs, n_measured, nu)
+    # Laws that are imposed at points take neither long series nor large maps: their strategy says how many rows.
+    chosen = model.strategy is None and model.solver is None
+    at_points = chosen and split is None and law is not None and bool(law.derivatives)
+    strategy = Collocated() if at_points else model.strategy
+    solver, kernel = series_solver(model.solver, model.kernel, strategy, data.n_inputs, n_measured, nu)
     if split is not None:
         solver = latent_solver(solver)
-    elif solver.on_blocks or n_measured > LARGE_MAP:
+    elif solver.on_blocks or (n_measured > LARGE_MAP and not at_points):
         solver = choose_map_solver(Asked(solver, kernel, model.strategy, model.noise, model.rank), data, law)
     if solver.on_series or solver.on_blocks:
         warn_of_settings_without_effect(solver, model.strategy, model.restarts, model.rank)
@@ -178,7 +177,7 @@ def series_solver(
     suited = n_inputs == 1 and all(isinstance(k, Kernel) and has_markov_form(k) for k in kernels)
     asked = isinstance(solver, Markov)
     if asked and n_inputs != 1:
-        raise DataError(worded("solver", "one input for Markov()", f"{n_inputs} inputs", "use Dense() or leave solver=None"))
+        raise DataError("solver", "one input for Markov()", f"{n_inputs} inputs", "use Dense() or leave solver=None")
     possible = strategy is None or strategy.takes_long_series
     if asked and not possible:
         wrong = f"strategy={type(strategy).__name__}()"
@@ -199,9 +198,7 @@ def bound_law(
     both = with_bounds(law, rows, extra) if law is not None and rows else BoundConstraint(law, None)
     if law is not None and law.outputs != outputs:
         raise ConstraintError(
-            worded(
-                "constraint", f"a law for the outputs {list(outputs)}", f"one for {list(law.outputs)}", "bind it to these"
-            )
+            "constraint", f"a law for the outputs {list(outputs)}", f"one for {list(law.outputs)}", "bind it to these"
         )
     return both
 
@@ -219,20 +216,12 @@ def as_constraint(constraint: Any, constants: Mapping[str, Any] | None) -> Const
         if all(isinstance(p, Constraint) for p in parts):
             return AllOf(parts)  # type: ignore[arg-type]
     raise ConstraintError(
-        worded(
-            "constraint",
-            "a formula, a list of formulas, a constraint object or None",
-            repr(constraint)[:80],
-            "e.g. 'a + b = 1'",
-        )
+        "constraint", "a formula, a list of formulas, a constraint object or None", repr(constraint)[:80], "e.g. 'a + b = 1'"
     )
 
 
 def default_strategy(law: Law | None) -> Strategy:
-    """Unconstrained without a law, Conditioned for linear ones, Linearized for others.
-
-    With derivatives: Linearized where these can be eliminated, else Collocated.
-    """
+    """Unconstrained without a law, Conditioned for linear ones, Linearized for others, Collocated at points only."""
     if law is None:
         return Unconstrained()
     if law.derivatives:
@@ -244,7 +233,7 @@ def latent_solver(solver: Solver) -> Solver:
     """Dense() or Markov(), or an error where that is none for outputs that are derivatives of latent functions."""
     if not isinstance(solver, (Automatic, Dense, Markov)):
         got, remedy = f"{type(solver).__name__}()", "leave solver=None"
-        raise DataError(worded("solver", "Dense() or Markov() for a law with derivatives", got, remedy))
+        raise DataError("solver", "Dense() or Markov() for a law with derivatives", got, remedy)
     return solver if solver.on_series else Dense()
 
 
@@ -289,24 +278,22 @@ def unshifted(scaling: Scaling, kernel: Any) -> Scaling:
 def checked_rank(rank: int | None, n_outputs: int) -> int | None:
     """The rank as a number; an error where the outputs are fewer."""
     if rank is not None and not 0 <= int(rank) <= n_outputs:
-        raise DataError(
-            worded("rank", f"a number from 0 to {n_outputs}", repr(rank), "leave rank=None for a full task covariance")
-        )
+        raise DataError("rank", f"a number from 0 to {n_outputs}", repr(rank), "leave rank=None for a full task covariance")
     return None if rank is None else int(rank)
 
 
 def check_choices(model: Any) -> None:
     """Refuse arguments of a ConstrainedGP that are none of the choices, before any work is done."""
     if model.uncertainty not in ("integrated", "plug-in"):
-        raise DataError(worded("uncertainty", "'integrated' or 'plug-in'", repr(model.uncertainty), "choose one of them"))
+        raise DataError("uncertainty", "'integrated' or 'plug-in'", repr(model.uncertainty), "choose one of them")
     if model.strategy is not None and not isinstance(model.strategy, Strategy):
-        raise DataError(worded("strategy", "a strategy object or None", repr(model.strategy), "e.g. Linearized()"))
+        raise DataError("strategy", "a strategy object or None", repr(model.strategy), "e.g. Linearized()")
     check_solver(model.solver)
     for name in ("rank", "restarts", "random_state"):
         value = getattr(model, name)
         optional = value is None and name != "restarts"
         if not optional and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0):
-            raise DataError(worded(name, "a whole number of zero or more", repr(value), "correct it or leave the default"))
+            raise DataError(name, "a whole number of zero or more", repr(value), "correct it or leave the default")
 
 
 def chosen_groups(
@@ -343,7 +330,7 @@ def read_fit_tables(X: Any, Y: Any, wanted: Wanted, constraint: Constraint | Law
     y = read_columns(Y, wanted.outputs, "Y")
     if y.calendar:
         got = f"dates in {next(iter(y.calendar))!r}"
-        raise DataError(worded("Y", "numbers", got, "convert them, e.g. to seconds since the first"))
+        raise DataError("Y", "numbers", got, "convert them, e.g. to seconds since the first")
     if isinstance(constraint, FormulaConstraint):
         inputs = wanted.inputs if wanted.inputs is not None else [name for name in x.names if name not in wanted.extra]
         constraint.check_columns(wanted.outputs or y.names, inputs, {*x.names, *y.names})

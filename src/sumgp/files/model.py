@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sumgp.data import UNITS, Data, Dates, Scaling
-from sumgp.errors import ConstraintError, DataError, SumGPError, SumGPWarning
+from sumgp.errors import ConstraintError, DataError, SumGPError, warn
 from sumgp.estimator import ConstrainedGP, FitReport, as_constraint
 from sumgp.files.archive import pack, unpack
 from sumgp.files.laws import is_storable, read_constraint, write_constraint
@@ -63,11 +62,9 @@ def model_bytes(model: ConstrainedGP) -> bytes:
     stated = law is not None or bounds is not None
     stored = stated and is_storable(model.constraint, model.constants)
     if stated and not stored:
-        warnings.warn(
+        warn(
             "the law is given as Python code, which a model file cannot hold: it is left out; hand it over when loading, "
-            "sumgp.load(path, constraint=...), or give the law as a formula",
-            SumGPWarning,
-            stacklevel=3,
+            "sumgp.load(path, constraint=...), or give the law as a formula"
         )
     report = model.fit_report_
     document = {

@@ -1,20 +1,24 @@
-"""Frozen dataclasses of the package as JSON and back: a fixed list of classes, every field checked against its type."""
+"""The package's frozen dataclasses and kernels as JSON and back: fixed lists of classes, each field checked by its type."""
 
 from __future__ import annotations
 
 import math
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Callable as AbstractCallable
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import walk_packages
+from types import ModuleType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from sklearn.gaussian_process import kernels as library
 from sklearn.gaussian_process.kernels import Kernel
 
+from sumgp import data, laws, lawsolve, paper_method, solvers, strategies, transforms
 from sumgp.errors import DataError
-from sumgp.files.kernels import read_kernel, write_kernel
-from sumgp.files.known import is_known, known_classes
 from sumgp.laws import Law, SumLaw, UnitFreeLaw, split_law
 
 MARK = "$"  # key that says what a JSON object stands for
@@ -188,3 +192,104 @@ def matches(value: Any, hint: Any) -> bool:
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, hint)
+
+
+PACKAGES = (data, transforms, laws, solvers, lawsolve, strategies, paper_method)
+SYNTAX = "sumgp.laws.formula.tree"  # parts of a text, which is stored as it was written
+
+
+def modules() -> Iterator[ModuleType]:
+    """The modules whose classes make up a fitted model."""
+    for package in PACKAGES:
+        for found in walk_packages(package.__path__, package.__name__ + "."):
+            if found.name != SYNTAX:
+                yield import_module(found.name)
+
+
+def is_known(kind: type) -> bool:
+    """True for a class that ``known_classes`` has, told from the class alone: writing loads no further module."""
+    inside = any(kind.__module__.startswith(package.__name__ + ".") for package in PACKAGES)
+    inside = inside and kind.__module__ != SYNTAX
+    return inside and not kind.__name__.startswith("_") and is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+
+
+def public_dataclasses(module: ModuleType) -> dict[str, type]:
+    """Frozen dataclasses that a module defines itself and does not hide."""
+    found = {name: value for name, value in vars(module).items() if isinstance(value, type) and is_dataclass(value)}
+    return {
+        name: value
+        for name, value in found.items()
+        if value.__module__ == module.__name__ and not name.startswith("_") and value.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    }
+
+
+@cache
+def known_classes() -> dict[str, type]:
+    """Name -> class; a name that two parts use is in neither's favour and cannot be stored."""
+    result: dict[str, type] = {}
+    twice: set[str] = set()
+    for module in modules():
+        for name, value in public_dataclasses(module).items():
+            twice |= {name} & set(result)
+            result[name] = value
+    return {name: value for name, value in result.items() if name not in twice}
+
+
+LEAVES = ("RBF", "Matern", "RationalQuadratic", "ExpSineSquared", "DotProduct", "ConstantKernel")
+PAIRS = ("Sum", "Product")
+
+
+def write_kernel(kernel: library.Kernel) -> dict[str, Any]:
+    """Class and parameters; DataError for kernels of the user's own."""
+    name = type(kernel).__name__
+    if type(kernel) is not getattr(library, name, None) or name not in (*LEAVES, *PAIRS, "Exponentiation"):
+        raise DataError(
+            f"kernel: {name} cannot be stored; use kernels of scikit-learn ({', '.join(LEAVES)}, sums and products)"
+        )
+    if name in PAIRS:
+        return {"class": name, "k1": write_kernel(kernel.k1), "k2": write_kernel(kernel.k2)}
+    if name == "Exponentiation":
+        return {"class": name, "kernel": write_kernel(kernel.kernel), "exponent": float(kernel.exponent)}
+    return {"class": name, "parameters": {key: _plain(value) for key, value in kernel.get_params(deep=False).items()}}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    return np.asarray(value, dtype=float).tolist()
+
+
+def read_kernel(node: Any, depth: int = 0) -> library.Kernel:
+    """The kernel again; DataError for anything that ``write_kernel`` does not write."""
+    name = node.get("class") if isinstance(node, dict) else None
+    try:
+        if depth > 30:
+            raise DataError("kernel: nested too deeply; the file is damaged")
+        if name in PAIRS:
+            return getattr(library, name)(read_kernel(node["k1"], depth + 1), read_kernel(node["k2"], depth + 1))
+        if name == "Exponentiation":
+            return library.Exponentiation(read_kernel(node["kernel"], depth + 1), float(node["exponent"]))
+        if name in LEAVES:
+            made = getattr(library, name)()
+            wanted = made.get_params(deep=False)
+            if set(node["parameters"]) != set(wanted):
+                raise DataError(f"kernel: {name} has the parameters {sorted(wanted)}, the file others; it is damaged")
+            return getattr(library, name)(**{key: _parameter(key, value) for key, value in node["parameters"].items()})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"kernel: {name} is described incompletely ({error}); the file is damaged") from error
+    raise DataError(f"kernel: {name!r} is none of {', '.join((*LEAVES, *PAIRS))}; the file is damaged or hostile")
+
+
+def _parameter(key: str, value: Any) -> Any:
+    """A number, an array of numbers, or the word "fixed" for bounds."""
+    if value == "fixed" and key.endswith("_bounds"):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, list):
+        try:
+            numbers = np.array(value, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"kernel: {key} is not made of numbers; the file is damaged") from error
+        return (float(numbers[0]), float(numbers[1])) if numbers.shape == (2,) and key.endswith("_bounds") else numbers
+    raise DataError(f"kernel: {key} is {value!r:.40}, expected numbers; the file is damaged")

@@ -55,7 +55,7 @@ def _at(objective: Objective, lengths: np.ndarray, shift: float) -> tuple[float,
     low, high = np.array(prior.bounds()).T
     theta = np.clip(theta, low, high)
     for (_, own), kernel, task in zip(prior.slices, prior.unpack(theta).kernels, prior.tasks, strict=True):
-        theta[own] = np.log(_amplitude(prior, kernel, task.speaks_of or 0))
+        theta[own] = np.log(latent_size(prior, kernel, task.speaks_of or 0))
     tried = []
     for noise in NOISES:
         trial = theta.copy()
@@ -65,7 +65,7 @@ def _at(objective: Objective, lengths: np.ndarray, shift: float) -> tuple[float,
     return min(tried, key=lambda pair: pair[0])
 
 
-def _amplitude(prior: MultitaskPrior, kernel: Kernel, latent: int) -> float:
+def latent_size(prior: MultitaskPrior, kernel: Kernel, latent: int) -> float:
     """Standard deviation of a latent function for which the outputs that it makes have one of about one, in the mean."""
     assert prior.latent is not None
     orders, W = prior.latent.orders(latent)

@@ -1,21 +1,17 @@
 """Laws: linear, sums of transformed outputs, general functions, and formulas that become the most specific of them."""
 
-from sumgp.laws.bounded import BoundedLaw
+from sumgp.laws.bounded import BoundedLaw, check_bounds
 from sumgp.laws.bounds import Bounds, Inequalities, Limits
 from sumgp.laws.columns import HIGHEST_ORDER, Derivative, varying_columns
 from sumgp.laws.combination import AllOf, BoundConstraint, bind_constraint, combine, with_bounds
-from sumgp.laws.constraint import Constraint, Unknown
 from sumgp.laws.eliminated import SplitLaw, split_law
 from sumgp.laws.elimination import Potential, find_potential
-from sumgp.laws.feasibility import check_bounds
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint, where_held
-from sumgp.laws.function_law import FunctionLaw
-from sumgp.laws.functions import FunctionConstraint
-from sumgp.laws.geometry import Bend, UnitFreeLaw, bend, make_unit_free, project
+from sumgp.laws.function_law import FunctionConstraint, FunctionLaw
+from sumgp.laws.geometry import Bend, Projection, UnitFreeLaw, bend, make_unit_free, project, projected_draws
 from sumgp.laws.latent import LatentMap, latent_map
-from sumgp.laws.law import Law, SumLaw
+from sumgp.laws.law import Constraint, Law, SumLaw, Unknown
 from sumgp.laws.learnt import LearntError, learnt_errors, with_errors
-from sumgp.laws.linear import LinearConstraint
 from sumgp.laws.operators import Operator, as_operator, homogeneous_rows
 from sumgp.laws.points import (
     Imbalance,
@@ -31,4 +27,4 @@ from sumgp.laws.points import (
     task_rows,
     typical_rows,
 )
-from sumgp.laws.sums import SumConstraint, Term
+from sumgp.laws.sums import LinearConstraint, SumConstraint, Term

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sumgp.errors import ConstraintError, worded
-from sumgp.laws.constraint import Constraint
-from sumgp.laws.law import ArrayFunction, Law, SumLaw
+from sumgp.errors import ConstraintError
+from sumgp.laws.law import ArrayFunction, Constraint, Law, SumLaw
 from sumgp.transforms import Identity
 
 BOUNDS_ALONE = "strategy: Unconstrained, because there are only bounds, which predictions are moved into"
@@ -124,7 +123,7 @@ class Bounds(Constraint):
         self.lower = _checked("lower", lower)
         self.upper = _checked("upper", upper)
         if lower is None and upper is None:
-            raise ConstraintError(worded("Bounds", "lower=, upper= or both", "neither", "e.g. Bounds(lower=0)"))
+            raise ConstraintError("Bounds", "lower=, upper= or both", "neither", "e.g. Bounds(lower=0)")
 
     def bind(self, outputs: Sequence[str], inputs: Sequence[str]) -> Law:
         return no_law(outputs)
@@ -139,7 +138,7 @@ class Bounds(Constraint):
         values = dict.fromkeys(outputs, given[ALL]) if ALL in given and ALL not in outputs else dict(given)
         strange = [name for name in values if name not in outputs]
         if strange:
-            raise ConstraintError(worded("Bounds", f"outputs among {list(outputs)}", repr(strange[0]), "check the spelling"))
+            raise ConstraintError("Bounds", f"outputs among {list(outputs)}", repr(strange[0]), "check the spelling")
         return [_single(outputs, name, sign, value) for name, value in values.items()]
 
 
@@ -186,5 +185,5 @@ def _number(argument: str, value: Any) -> float:
         number = np.nan
     if np.isnan(number):
         remedy = 'give a mapping such as {"a": 0} for single outputs'
-        raise ConstraintError(worded(f"Bounds({argument}=)", "numbers or functions of X", repr(value)[:60], remedy))
+        raise ConstraintError(f"Bounds({argument}=)", "numbers or functions of X", repr(value)[:60], remedy)
     return number

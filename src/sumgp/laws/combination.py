@@ -10,10 +10,9 @@ import numpy as np
 
 from sumgp.laws.bounds import BOUNDS_ALONE, Inequalities
 from sumgp.laws.columns import Derivative
-from sumgp.laws.constraint import Constraint
 from sumgp.laws.formula import explain_law
 from sumgp.laws.function_law import FunctionLaw, functions_of
-from sumgp.laws.law import Law, SumLaw
+from sumgp.laws.law import Constraint, Law, SumLaw
 from sumgp.transforms import Transform
 
 

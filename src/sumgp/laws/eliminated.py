@@ -15,6 +15,9 @@ from sumgp.laws.law import Law, SumLaw
 from sumgp.laws.operators import as_operator, homogeneous_rows
 from sumgp.laws.points import complete_scaling
 
+FREE_CONSTANT, LEAST_CONSTANT = 2.0, 0.2  # prior sd of an output's constant, in those of the output
+SIMILAR = 10.0  # ratio of the inputs' ranges below which they are taken to be in one unit
+
 
 @dataclass(frozen=True)
 class SplitLaw:
@@ -33,11 +36,23 @@ class SplitLaw:
         shift = scaling.y_shift / scaling.y_scale
         return -np.linalg.pinv(F) @ (F @ shift) if len(F) else np.zeros(len(shift))
 
-    def completed(self, data: Data, scaling: Scaling) -> Scaling:
-        """The scaling with sizes of outputs that were never measured: from the rest of the law, or from the others.
+    def constants(self, scaling: Scaling, y: np.ndarray) -> np.ndarray:
+        """(T,) prior sds of the outputs' constants, unit-free: where nothing was shifted, the size of the mean of y (N, T).
 
-        A latent function is as large as the measured outputs say, and varies over half the inputs' range.
+        That is the most probable variance of a single number; the mean of few values is uncertain.
         """
+        seen = ~np.isnan(y)
+        mean = np.abs(np.where(seen, y, 0.0).sum(axis=0)) / np.maximum(seen.sum(axis=0), 1)
+        at_rest = (scaling.y_shift == 0) & seen.any(axis=0) & (len(scaling.x_scale) > 1)
+        return np.where(at_rest, np.clip(mean, LEAST_CONSTANT, FREE_CONSTANT), FREE_CONSTANT)
+
+    def completed(self, data: Data, scaling: Scaling) -> Scaling:
+        """The scaling of a field, and sizes of outputs that were never measured.
+
+        Those come from the rest of the law, or from the others: a latent function is as large as the measured outputs say,
+        and varies over half the inputs' range.
+        """
+        scaling = _of_a_field(scaling) if len(scaling.x_scale) > 1 else scaling
         measured = data.measured.any(axis=0)
         never = np.flatnonzero(~measured)
         if not len(never) or (self.rest is not None and np.all(self.rest.involved()[never])):
@@ -57,6 +72,17 @@ class SplitLaw:
         shift[never] = 0.0
         scale[never] = [np.max(made[t, made[t] > 0] * latent[made[t] > 0]) for t in never]
         return Scaling(scaling.x_shift, scaling.x_scale, shift, scale)
+
+
+def _of_a_field(scaling: Scaling) -> Scaling:
+    """Inputs of similar ranges divided by one number, and outputs whose mean is small beside their spread not shifted.
+
+    A field over a plane or room then has one lengthscale in all directions of it, and far from the data it is at rest.
+    """
+    low, high = scaling.x_scale.min(), scaling.x_scale.max()
+    x_scale = np.full_like(scaling.x_scale, high) if high < SIMILAR * low else scaling.x_scale
+    small = np.abs(scaling.y_shift) < scaling.y_scale
+    return replace(scaling, x_scale=x_scale, y_shift=np.where(small, 0.0, scaling.y_shift))
 
 
 def split_law(law: Law | None) -> SplitLaw | None:

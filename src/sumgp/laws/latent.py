@@ -19,7 +19,7 @@ Order = tuple[int, ...]
 
 @dataclass(frozen=True)
 class LatentMap:
-    """Where the outputs come from; ``sizes`` (P,) make each polynomial at most of size one at the training inputs."""
+    """Where the outputs come from; ``sizes`` (P,) limit each polynomial at the training inputs."""
 
     potential: Potential  # unit-free
     offset: np.ndarray  # (T,) what the scaling's shift takes from outputs although the law does not allow it
@@ -71,9 +71,9 @@ def _monomial(z: np.ndarray, exponents: Order, order: Order) -> np.ndarray:
     return result
 
 
-def latent_map(potential: Potential, offset: np.ndarray, x: np.ndarray) -> LatentMap:
-    """The map of a unit-free potential for training inputs x (N, D)."""
+def latent_map(potential: Potential, offset: np.ndarray, x: np.ndarray, largest: np.ndarray) -> LatentMap:
+    """The map of a unit-free potential for training inputs x (N, D); no polynomial makes outputs above ``largest`` (T,)."""
     centre = 0.5 * (x.min(axis=0) + x.max(axis=0))
     plain = LatentMap(potential, offset, centre, np.ones(1))
-    size = np.sqrt(np.mean(_polynomials(plain, x, None) ** 2, axis=0)).max(axis=0)
+    size = (np.sqrt(np.mean(_polynomials(plain, x, None) ** 2, axis=0)) / largest[:, None]).max(axis=0)
     return LatentMap(potential, offset, centre, np.where(size > 0, size, 1.0))

@@ -27,5 +27,4 @@ from sumgp.numerics.linear_algebra import (
 )
 from sumgp.numerics.nearest import Nearest, Polyhedra, nearest_points
 from sumgp.numerics.parallel import Lost, spread
-from sumgp.numerics.quadrature import LOG_2PI, normal_rule, standard_normal
-from sumgp.numerics.roots import Bracket, bracketed_roots
+from sumgp.numerics.quadrature import LOG_2PI, Bracket, bracketed_roots, normal_rule, standard_normal

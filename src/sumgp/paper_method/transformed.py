@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from sumgp.errors import ConstraintError, DataError, NumericalError, SumGPWarning, worded
+from sumgp.errors import ConstraintError, DataError, NumericalError, SumGPWarning, warn
 from sumgp.hyperparameters import MapEstimate, Objective, maximise
 from sumgp.laws import SumLaw, set_up_law
 from sumgp.numerics import cholesky, solve_lower
@@ -87,9 +87,9 @@ class Transformed(Strategy):
 
     def _checked(self, problem: FitProblem) -> SumLaw:
         if self.datum not in ("output", "transformed"):
-            raise ConstraintError(worded("datum", "'output' or 'transformed'", repr(self.datum), "choose one of them"))
+            raise ConstraintError("datum", "'output' or 'transformed'", repr(self.datum), "choose one of them")
         if self.guide not in ("auto", "unconstrained"):
-            raise ConstraintError(worded("guide", "'auto' or 'unconstrained'", repr(self.guide), "choose one of them"))
+            raise ConstraintError("guide", "'auto' or 'unconstrained'", repr(self.guide), "choose one of them")
         if not isinstance(problem.law, SumLaw):
             raise ConstraintError(
                 "strategy: Transformed() needs a sum of transforms of single outputs, but a term of this law joins several; "
@@ -126,7 +126,7 @@ class Transformed(Strategy):
             return _candidate(*_refined(problem, model, engine, *best)), engine
         except NumericalError as error:
             names = type(self.inference).__name__, type(first).__name__
-            warnings.warn(f"{names[0]}: {error}; the result is that of {names[1]}", SumGPWarning, stacklevel=4)
+            warn(f"{names[0]}: {error}; the result is that of {names[1]}")
             return _candidate(*best), first
 
     def _report(self, problem: FitProblem, model: Model, engine: Engine, status: str) -> dict[str, Any]:

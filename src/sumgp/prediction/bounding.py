@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr, ndtri
 
 from sumgp.data import Data, Scaling
-from sumgp.errors import ConstraintError, SumGPWarning
+from sumgp.errors import ConstraintError, warn
 from sumgp.laws import BoundedLaw, Inequalities, Law, Limits, SumLaw, check_bounds, split_law
 from sumgp.prediction.marginals import GaussianMixture
 from sumgp.strategies import Fitted
@@ -208,7 +207,7 @@ class BoundedPoints:
         words = f"no outputs{law} lie within the bounds {labels} at x = {x[0].tolist()} ({len(x)} points)"
         if self.region.is_linear:
             raise ConstraintError(f"constraint: {words}; correct a bound or the law there")
-        warnings.warn(f"{words} as far as was found; check the bounds against the law", SumGPWarning, stacklevel=4)
+        warn(f"{words} as far as was found; check the bounds against the law")
 
 
 def _outside(bounds: Inequalities, data: Data) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
@@ -12,7 +11,7 @@ import numpy as np
 from scipy.stats import norm
 
 from sumgp.data import Calendar, Data
-from sumgp.errors import DataError, SumGPWarning, counted, worded
+from sumgp.errors import DataError, counted, warn
 from sumgp.laws import measured_imbalance
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
@@ -60,7 +59,7 @@ class RowPosterior:
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends (n, T) of the central interval that holds the value with probability ``level``."""
         if not 0.0 < level < 1.0:
-            raise DataError(worded("level", "a probability between 0 and 1", repr(level), "e.g. 0.95"))
+            raise DataError("level", "a probability between 0 and 1", repr(level), "e.g. 0.95")
         reach = float(norm.ppf(0.5 + 0.5 * level)) * self.std
         lower, upper = self.mean - reach, self.mean + reach
         if self.within is None:
@@ -229,9 +228,7 @@ def _balanced(balance: Balance | None, part: RowGaussians, x: np.ndarray) -> Bal
 
 def _warn_of_unmet(rows: np.ndarray, where: str = "") -> None:
     named = ", ".join(str(r) for r in rows[:NAMED_ROWS]) + (", ..." if len(rows) > NAMED_ROWS else "")
-    warnings.warn(
+    warn(
         f"complete: in {counted(len(rows), 'row')} ({named}, counted from 0) no missing values{where} meet the law together "
-        "with the measured ones; they are filled without it: check the cells of these rows",
-        SumGPWarning,
-        stacklevel=4,
+        "with the measured ones; they are filled without it: check the cells of these rows"
     )

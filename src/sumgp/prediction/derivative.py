@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sumgp.data import Scaling
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.strategies import Fitted, PosteriorComponent
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class DerivativePosterior:
         if components is None:
             got = type(of.fitted.components[0]).__name__
             remedy = "fit with strategy=Linearized() and solver=Dense(), or leave both None on fewer points"
-            raise DataError(worded("derivative", "a fit by functions that have derivatives", got, remedy))
+            raise DataError("derivative", "a fit by functions that have derivatives", got, remedy)
         slopes = scaling.y_scale / np.prod(scaling.x_scale ** np.array(self.order))
         inner = Scaling(scaling.x_shift, scaling.x_scale, np.zeros_like(scaling.y_shift), slopes)
         fitted = Fitted(components, of.fitted.weights)
@@ -82,9 +82,9 @@ def derivative_of(posterior: Posterior, output: str, by: str, order: int = 1) ->
     inputs, outputs = posterior.data.input_names, posterior.output_names
     for argument, name, known in (("output", output, outputs), ("by", by, inputs)):
         if name not in known:
-            raise DataError(worded(argument, f"one of {', '.join(known)}", repr(name), "correct the name"))
+            raise DataError(argument, f"one of {', '.join(known)}", repr(name), "correct the name")
     if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 1:
-        raise DataError(worded("order", "a whole number of at least 1", repr(order), "e.g. derivative('z', 't', 2)"))
+        raise DataError("order", "a whole number of at least 1", repr(order), "e.g. derivative('z', 't', 2)")
     seen = [*inputs, *posterior.data.extra_columns][: len(posterior.scaling.x_scale)]
     orders = tuple(int(order) if name == by else 0 for name in seen)
     return DerivativePosterior(posterior, outputs.index(output), orders)

@@ -10,7 +10,6 @@ from sumgp.priors.candidates import (
     kernel_name,
     map_candidates,
     nullspace_basis,
-    nullspace_task,
     potential_candidates,
     quasi_periodic,
     reordered,

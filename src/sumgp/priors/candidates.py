@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared, Kernel, Matern, RationalQuadratic
 
-from sumgp.errors import ConstraintError, DataError, worded
+from sumgp.errors import DataError
 from sumgp.priors.kernels import prepare_kernel
 from sumgp.priors.multitask import MultitaskPrior, NoiseModel
 from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, ReorderedTask, TaskCovariance
@@ -93,7 +93,7 @@ def given_candidate(kernel: Any, half_range: np.ndarray) -> tuple[Candidate, ...
     """The user's kernel, or sum of kernels if several are given in a list."""
     kernels = list(kernel) if isinstance(kernel, Sequence) else [kernel]
     if not kernels:
-        raise DataError(worded("kernel", "at least one kernel", "an empty list", "leave kernel=None"))
+        raise DataError("kernel", "at least one kernel", "an empty list", "leave kernel=None")
     return (Candidate(tuple(prepare_kernel(k, half_range) for k in kernels)),)
 
 
@@ -168,18 +168,6 @@ def nullspace_basis(F: np.ndarray) -> np.ndarray:
     _, values, right = np.linalg.svd(F)
     rank = int(np.sum(values > 1e-12 * values[0]))
     return right[rank:].T
-
-
-def nullspace_task(F: np.ndarray, S: np.ndarray, middle: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Task mean (T,) and covariance G M G^T (T, T) of the paper's appendix E, extended to F f = S.
-
-    With M the identity this equals conditioning the identity on the law.
-    """
-    mean, *_ = np.linalg.lstsq(F, np.asarray(S, dtype=float), rcond=None)
-    if not np.allclose(F @ mean, S, rtol=1e-9, atol=1e-12 * max(1.0, float(np.max(np.abs(S), initial=0.0)))):
-        raise ConstraintError("S: no outputs meet F f = S; correct the totals of rows that depend on each other")
-    G = nullspace_basis(F)
-    return mean, G @ G.T if middle is None else G @ middle @ G.T
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from sklearn.gaussian_process.kernels import (
     Sum,
 )
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.priors.kernels import half_integer_bessel
 
 Order = tuple[int, ...]
@@ -70,7 +70,7 @@ def kernel_node(kernel: Kernel, x1: np.ndarray, x2: np.ndarray) -> Node:
         return ConstantNode(kernel, x1, x2)
     if isinstance(kernel, (RBF, RationalQuadratic)) and getattr(kernel, "nu", math.inf) in MATERN_SMOOTHNESS:
         return RadialNode(kernel, x1, x2)
-    raise DataError(worded("kernel", "one whose derivatives are known", str(kernel), f"use one of {SMOOTH_KERNELS}"))
+    raise DataError("kernel", "one whose derivatives are known", str(kernel), f"use one of {SMOOTH_KERNELS}")
 
 
 class RadialNode(Node):
@@ -174,7 +174,7 @@ class PeriodicNode(Node):
     def __init__(self, kernel: ExpSineSquared, x1: np.ndarray, x2: np.ndarray) -> None:
         if x1.shape[-1] != 1:
             got = f"{x1.shape[-1]} inputs"
-            raise DataError(worded("kernel", "one input for derivatives of ExpSineSquared", got, "use RBF or Matern"))
+            raise DataError("kernel", "one input for derivatives of ExpSineSquared", got, "use RBF or Matern")
         self.r = (x1 - x2)[..., 0]
         self.wave, self.height = 2.0 * math.pi / kernel.periodicity, 1.0 / kernel.length_scale**2
         self.free = [h.name for h in kernel.hyperparameters if not h.fixed]

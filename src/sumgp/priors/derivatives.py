@@ -34,7 +34,7 @@ from sklearn.gaussian_process.kernels import (
     Sum,
 )
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.priors.derivative_nodes import MATERN_SMOOTHNESS, SMOOTH_KERNELS, Order, kernel_node
 
 
@@ -61,9 +61,7 @@ def check_smooth(kernel: Kernel, order: int) -> None:
     """DataError if functions of the kernel cannot be differentiated ``order`` times."""
     if order > smoothness(kernel):
         what = {1: "first derivatives", 2: "second derivatives"}.get(order, f"derivatives of order {order}")
-        raise DataError(
-            worded("kernel", f"a kernel whose functions have {what}", str(kernel), f"use one of {SMOOTH_KERNELS}")
-        )
+        raise DataError("kernel", f"a kernel whose functions have {what}", str(kernel), f"use one of {SMOOTH_KERNELS}")
 
 
 def derivative_gram(

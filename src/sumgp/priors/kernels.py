@@ -25,7 +25,7 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 
 SKLEARN_DEFAULT_BOUNDS = (1e-5, 1e5)  # of every hyperparameter there: a user who has these has chosen none
 
@@ -75,7 +75,7 @@ def leaves(kernel: Kernel) -> Iterator[Kernel]:
     elif isinstance(kernel, Exponentiation):
         yield from leaves(kernel.kernel)
     elif isinstance(kernel, CompoundKernel):
-        raise DataError(worded("kernel", "one kernel per term", "a CompoundKernel", "give a list of kernels instead"))
+        raise DataError("kernel", "one kernel per term", "a CompoundKernel", "give a list of kernels instead")
     else:
         yield kernel
 
@@ -86,15 +86,11 @@ def prepare_kernel(kernel: Any, half_range: np.ndarray) -> Kernel:
     A lengthscale of 1 with scikit-learn's default bounds says nothing about the data: it becomes half the inputs' range.
     """
     if not isinstance(kernel, Kernel):
-        raise DataError(
-            worded("kernel", "a scikit-learn kernel or a list of them", type(kernel).__name__, "e.g. Matern(nu=2.5)")
-        )
+        raise DataError("kernel", "a scikit-learn kernel or a list of them", type(kernel).__name__, "e.g. Matern(nu=2.5)")
     kernel = clone(kernel)
     for leaf in leaves(kernel):
         if isinstance(leaf, WhiteKernel):
-            raise DataError(
-                worded("kernel", "a kernel without white noise", "a WhiteKernel", "use the argument noise= instead")
-            )
+            raise DataError("kernel", "a kernel without white noise", "a WhiteKernel", "use the argument noise= instead")
         if _has_lengthscale(leaf) and _is_default(leaf):
             size = half_range if np.ndim(leaf.length_scale) else float(np.sqrt(np.mean(half_range**2)))
             leaf.set_params(

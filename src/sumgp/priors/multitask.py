@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import erf
 from sklearn.gaussian_process.kernels import Kernel
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.laws import LatentMap, TaskRows
 from sumgp.numerics import SchurConditioning, schur_condition
 from sumgp.priors.kernels import HyperPrior, lengthscale_mask, with_theta
@@ -155,26 +155,20 @@ def read_noise(noise: Any, y_scale: np.ndarray, groups: Sequence[Sequence[int]],
             # Relative to the geometric mean of the scales, so that the prior's centre keeps its meaning.
             reference = np.exp(np.mean(np.log(y_scale))) / y_scale
             return NoiseModel((tuple(range(n_outputs)),), reference)
-        raise DataError(
-            worded("noise", "'per-output', 'shared' or known standard deviations", repr(noise), "choose one of them")
-        )
+        raise DataError("noise", "'per-output', 'shared' or known standard deviations", repr(noise), "choose one of them")
     try:
         known = np.asarray(noise, dtype=float)
     except (TypeError, ValueError) as error:
-        raise DataError(
-            worded("noise", "'per-output', 'shared' or numbers", repr(noise), "give standard deviations")
-        ) from error
+        raise DataError("noise", "'per-output', 'shared' or numbers", repr(noise), "give standard deviations") from error
     if known.shape not in ((), (n_outputs,), (n_rows, n_outputs)):
         raise DataError(
-            worded(
-                "noise",
-                f"a number, {n_outputs} numbers or an array ({n_rows}, {n_outputs})",
-                f"shape {known.shape}",
-                "give one standard deviation per output or per measurement",
-            )
+            "noise",
+            f"a number, {n_outputs} numbers or an array ({n_rows}, {n_outputs})",
+            f"shape {known.shape}",
+            "give one standard deviation per output or per measurement",
         )
     if not np.all(np.isfinite(known)) or np.any(known < 0):
-        raise DataError(worded("noise", "standard deviations of zero or more", "negative or NaN values", "correct them"))
+        raise DataError("noise", "standard deviations of zero or more", "negative or NaN values", "correct them")
     variances = (np.broadcast_to(known, (n_rows, n_outputs)) / y_scale) ** 2 + SMALLEST**2
     return NoiseModel(tuple(tuple(g) for g in groups), np.ones(n_outputs), known=variances)
 
@@ -186,12 +180,12 @@ def read_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     try:
         weights = np.asarray(sample_weight, dtype=float)
     except (TypeError, ValueError) as error:
-        raise DataError(worded("sample_weight", "numbers", repr(sample_weight)[:40], "give one per row")) from error
+        raise DataError("sample_weight", "numbers", repr(sample_weight)[:40], "give one per row") from error
     if weights.shape not in ((n_rows,), (n_rows, 1)):
-        raise DataError(worded("sample_weight", f"{n_rows} numbers", f"shape {weights.shape}", "give one per row"))
+        raise DataError("sample_weight", f"{n_rows} numbers", f"shape {weights.shape}", "give one per row")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not np.any(weights > 0):
         got = "negative or infinite ones, NaN, or only zeros"
-        raise DataError(worded("sample_weight", "weights of zero or more", got, "correct them"))
+        raise DataError("sample_weight", "weights of zero or more", got, "correct them")
     return weights.reshape(-1)
 
 

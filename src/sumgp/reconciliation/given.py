@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sumgp.data import is_frame, read_columns
-from sumgp.errors import ConstraintError, DataError, worded
+from sumgp.errors import ConstraintError, DataError
 from sumgp.estimator import as_constraint
 from sumgp.laws import BoundConstraint, Law, LinearConstraint, bind_constraint
-from sumgp.reconciliation.covariance import shrunk_covariance
 
 SYMMETRIC = 1e-8  # difference between a covariance and its transpose, of its largest entry, that round-off explains
 NEGATIVE = -1e-8  # eigenvalue of a covariance, of its largest, that round-off explains
@@ -37,15 +36,15 @@ def read_forecasts(forecasts: Any, outputs: Sequence[str] | None, law: Any) -> F
     try:
         values = np.asarray(forecasts, dtype=float)
     except (TypeError, ValueError) as error:
-        raise DataError(worded("forecasts", "numbers", type(forecasts).__name__, "give an array or a DataFrame")) from error
+        raise DataError("forecasts", "numbers", type(forecasts).__name__, "give an array or a DataFrame") from error
     draws = values if values.ndim == 3 else None
     mean = values if draws is None else values.mean(axis=0)
     if mean.ndim != 2 or (draws is not None and len(draws) < FEWEST_DRAWS):
         remedy = f"one row per forecast, one column per output; at least {FEWEST_DRAWS} draws first where there are draws"
-        raise DataError(worded("forecasts", "(n, T) means or (M, n, T) draws", f"shape {values.shape}", remedy))
+        raise DataError("forecasts", "(n, T) means or (M, n, T) draws", f"shape {values.shape}", remedy)
     names = tuple(outputs) if outputs is not None else _names_of(law, mean.shape[1])
     if len(names) != mean.shape[1]:
-        raise DataError(worded("outputs", f"{mean.shape[1]} names, one per column", f"{len(names)}", "name every column"))
+        raise DataError("outputs", f"{mean.shape[1]} names, one per column", f"{len(names)}", "name every column")
     _check_finite(values, names)
     return Forecasts(mean, draws, np.empty((len(mean), 0)), names, (), None)
 
@@ -56,7 +55,7 @@ def _from_frame(frame: Any, outputs: Sequence[str] | None, law: Any) -> Forecast
     names = in_law if outputs is None else tuple(outputs)
     missing = [name for name in names if name not in columns]
     if missing:
-        raise DataError(worded("forecasts", f"the columns {list(names)}", f"none called {missing[0]!r}", "rename or add it"))
+        raise DataError("forecasts", f"the columns {list(names)}", f"none called {missing[0]!r}", "rename or add it")
     inputs = tuple(name for name in columns if name not in names)
     values = frame.set_axis(columns, axis=1)
     mean = values[list(names)].to_numpy(dtype=float)
@@ -81,14 +80,14 @@ def _check_finite(values: np.ndarray, names: Sequence[str]) -> None:
     if len(wrong):
         *_, row, column = wrong[0]
         where = f"{values[tuple(wrong[0])]} in row {row} of {names[column]!r}"
-        raise DataError(worded("forecasts", "finite numbers", where, "drop that row or forecast it first"))
+        raise DataError("forecasts", "finite numbers", where, "drop that row or forecast it first")
 
 
 def bound_law(law: Any, constants: Mapping[str, Any] | None, given: Forecasts) -> BoundConstraint:
     """The law and the bounds for the forecasts' outputs; one of them may be None."""
     constraint = as_constraint(_without_matrix(law, given.outputs), constants)
     if constraint is None:
-        raise ConstraintError(worded("law", "a law to move the forecasts onto", "None", "e.g. 'a + b = total'"))
+        raise ConstraintError("law", "a law to move the forecasts onto", "None", "e.g. 'a + b = total'")
     found = bind_constraint(constraint, given.outputs, given.inputs, ())
     if found.law is not None:
         _check_law(found.law, given)
@@ -105,17 +104,17 @@ def _without_matrix(law: Any, outputs: tuple[str, ...]) -> Any:
 def _check_law(bound: Law, given: Forecasts) -> None:
     if bound.outputs != given.outputs:
         got = f"one for {list(bound.outputs)}"
-        raise ConstraintError(worded("law", f"a law for the outputs {list(given.outputs)}", got, "bind it to these"))
+        raise ConstraintError("law", f"a law for the outputs {list(given.outputs)}", got, "bind it to these")
     if bound.derivatives:
         remedy = "a single forecast has no slope; fit ConstrainedGP to the series instead"
-        raise ConstraintError(worded("law", "values of outputs only", bound.derivatives[0].name, remedy))
+        raise ConstraintError("law", "values of outputs only", bound.derivatives[0].name, remedy)
     if bound.unknowns:
         got = f"{bound.unknowns[0]!r} unknown"
         remedy = "reconcile has no data to estimate it from; add it as an output with its own forecast"
-        raise ConstraintError(worded("law", "numbers for all constants", got, remedy))
+        raise ConstraintError("law", "numbers for all constants", got, remedy)
     absent = [name for name in bound.extra_columns if name not in given.inputs]
     if absent:
-        raise DataError(worded("forecasts", f"a column {absent[0]!r}, which the law needs", "none", "add it"))
+        raise DataError("forecasts", f"a column {absent[0]!r}, which the law needs", "none", "add it")
 
 
 def _hierarchy(summing: Any, outputs: tuple[str, ...]) -> LinearConstraint:
@@ -124,7 +123,7 @@ def _hierarchy(summing: Any, outputs: tuple[str, ...]) -> LinearConstraint:
     lost = [name for name in (*series, *bottom) if name not in outputs] + [name for name in bottom if name not in series]
     if lost:
         remedy = "the rows of the summing matrix are all series, its columns the bottom ones"
-        raise ConstraintError(worded("law", f"{lost[0]!r} among forecasts and rows of the matrix", "no such name", remedy))
+        raise ConstraintError("law", f"{lost[0]!r} among forecasts and rows of the matrix", "no such name", remedy)
     S = summing.to_numpy(dtype=float)
     rows = []
     for position, name in enumerate(series):
@@ -135,7 +134,7 @@ def _hierarchy(summing: Any, outputs: tuple[str, ...]) -> LinearConstraint:
         row[[outputs.index(b) for b in bottom]] -= S[position]
         rows.append(row)
     if not rows:
-        raise ConstraintError(worded("law", "a series that is a sum of others", "bottom series only", "add the totals"))
+        raise ConstraintError("law", "a series that is a sum of others", "bottom series only", "add the totals")
     return LinearConstraint(np.array(rows), 0.0)
 
 
@@ -161,7 +160,7 @@ def error_covariances(given: Forecasts, covariance: Any, errors: Any) -> Errors:
         values = errors[list(given.outputs)] if is_frame(errors) else errors
         past = np.asarray(values, dtype=float)
         if past.ndim != 2 or past.shape[1] != T:
-            raise DataError(worded("errors", f"{T} columns, one per output", f"shape {past.shape}", "one row per past time"))
+            raise DataError("errors", f"{T} columns, one per output", f"shape {past.shape}", "one row per past time")
         weights = np.broadcast_to(shrunk_covariance(past), (n, T, T))
         return Errors(weights, weights if stated is None else stated)
     if stated is not None:
@@ -174,10 +173,38 @@ def error_covariances(given: Forecasts, covariance: Any, errors: Any) -> Errors:
 
 def _checked(V: np.ndarray, n: int, T: int) -> np.ndarray:
     if V.shape not in ((T, T), (n, T, T)):
-        raise DataError(worded("covariance", f"shape {(T, T)} or {(n, T, T)}", f"{V.shape}", "one row and column an output"))
+        raise DataError("covariance", f"shape {(T, T)} or {(n, T, T)}", f"{V.shape}", "one row and column an output")
     size = np.max(np.abs(V), initial=0.0)
     if not np.isfinite(size) or np.max(np.abs(V - np.swapaxes(V, -1, -2))) > SYMMETRIC * size:
-        raise DataError(worded("covariance", "a finite symmetric matrix", "another", "use (V + V.T) / 2"))
+        raise DataError("covariance", "a finite symmetric matrix", "another", "use (V + V.T) / 2")
     if np.min(np.linalg.eigvalsh(V)) < NEGATIVE * size:
-        raise DataError(worded("covariance", "no negative eigenvalue", "one", "estimate it from errors= instead"))
+        raise DataError("covariance", "no negative eigenvalue", "one", "estimate it from errors= instead")
     return V
+
+
+def shrunk_covariance(errors: np.ndarray) -> np.ndarray:
+    """(T, T) covariance of the errors (m, T) about zero, correlations shrunk towards none.
+
+    With standardised errors z and r_ij the mean of w_kij = z_ki z_kj over the m rows, the share taken off is
+
+        lambda = sum_{i != j} Var(r_ij) / sum_{i != j} r_ij^2,   Var(r_ij) = sum_k (w_kij - r_ij)^2 / (m (m - 1)),
+
+    the value that makes the expected squared error of the correlations least (Schafer and Strimmer, 2005). It makes the
+    matrix positive definite even where there are more series than rows.
+    """
+    if errors.ndim != 2 or len(errors) < 3 or not np.all(np.isfinite(errors)):
+        shape = f"shape {errors.shape}" if errors.ndim != 2 or len(errors) < 3 else "values that are not finite"
+        raise DataError("errors", "at least three rows of finite past errors", shape, "drop incomplete rows")
+    sd = np.sqrt(np.mean(errors**2, axis=0))
+    if np.any(sd == 0):
+        which = int(np.flatnonzero(sd == 0)[0])
+        raise DataError("errors", "errors of every series", f"only zeros in column {which}", "give a covariance")
+    z = errors / sd
+    m = len(z)
+    r = z.T @ z / m
+    # sum_k (w_kij - r_ij)^2 = sum_k z_ki^2 z_kj^2 - m r_ij^2
+    spread = ((z**2).T @ z**2 - m * r**2) / (m * (m - 1))
+    off = ~np.eye(len(r), dtype=bool)
+    total = np.sum(r[off] ** 2)
+    share = 1.0 if total == 0 else float(np.clip(np.sum(spread[off]) / total, 0.0, 1.0))
+    return sd[:, None] * (share * np.eye(len(r)) + (1.0 - share) * r) * sd[None, :]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.laws import Law, Limits
 from sumgp.notebook import facts_table, listed
 from sumgp.prediction import DrawnMarginals
@@ -43,7 +43,7 @@ class Reconciled:
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends (n, T) of central intervals."""
         if not 0 < level < 1:
-            raise DataError(worded("level", "a number between 0 and 1", repr(level), "e.g. 0.95"))
+            raise DataError("level", "a number between 0 and 1", repr(level), "e.g. 0.95")
         return self.quantile(0.5 * (1.0 - level)), self.quantile(0.5 * (1.0 + level))
 
     def quantile(self, probability: float) -> np.ndarray:

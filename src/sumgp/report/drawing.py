@@ -1,20 +1,20 @@
-"""What a figure of a fit shows, apart from any plotting library, and its static picture."""
+"""What a figure of a fit shows, apart from any plotting library, its colours in two themes, and its static picture."""
 
 from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from sumgp.report.style import Theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 WIDTH, NARROW = 620.0, 360.0  # points, for a page and for a phone: text keeps its size, panels do not
 LEFT, RIGHT, BOTTOM, BETWEEN, TITLE = 58.0, 12.0, 38.0, 16.0, 20.0  # points around panels
@@ -92,7 +92,7 @@ def figure(
     """The panels as SVG, ``height`` each, in rows of ``columns`` over one common range of x, below one legend."""
     import matplotlib as mpl
 
-    from sumgp.report.style import drawing_with
+    from sumgp.report.drawing import drawing_with
 
     # Names are text, never formulas; text stays text in the file.
     with drawing_with(theme), mpl.rc_context({"text.parse_math": False, "svg.fonttype": "none"}):
@@ -209,3 +209,58 @@ def thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _short(label: str) -> str:
     return label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "\u2026"
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of a figure; ``cycle`` is told apart also by colour-blind readers."""
+
+    name: str
+    ink: str
+    faint: str
+    panel: str
+    cycle: tuple[str, ...]
+
+
+LIGHT = Theme("light", "#1c2733", "#8a97a5", "#ffffff", ("#1f6fb4", "#d9661f", "#1b8a6b", "#6d1a56", "#665200", "#5b6b7a"))
+DARK = Theme("dark", "#dde5ee", "#74828f", "#171d24", ("#6cb2f2", "#f2a05c", "#5fd0ac", "#ffc9ef", "#fff0a0", "#a9b8c6"))
+
+
+@contextmanager
+def drawing_with(theme: Theme) -> Iterator[None]:
+    """Matplotlib settings of a theme, put back afterwards."""
+    import matplotlib as mpl
+    from cycler import cycler
+
+    settings: dict[Any, Any] = {
+        "figure.facecolor": theme.panel,
+        "axes.facecolor": theme.panel,
+        "axes.edgecolor": theme.faint,
+        "axes.labelcolor": theme.ink,
+        "axes.titlecolor": theme.ink,
+        "axes.titlesize": 10.5,
+        "axes.titleweight": "bold",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.prop_cycle": cycler(color=theme.cycle),
+        "xtick.color": theme.ink,
+        "ytick.color": theme.ink,
+        "text.color": theme.ink,
+        "legend.frameon": False,
+        "legend.fontsize": 8.5,
+        "font.size": 9.0,
+        "date.converter": "concise",
+        "lines.linewidth": 1.5,
+        "svg.hashsalt": "sumgp",  # without it the ids in the file differ from run to run
+    }
+    with mpl.rc_context(settings):
+        yield
+
+
+def as_svg(draw: Callable[[Theme], Figure], theme: Theme) -> bytes:
+    """The drawn figure as SVG."""
+    with drawing_with(theme):
+        figure = draw(theme)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()

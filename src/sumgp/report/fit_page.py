@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from sumgp.report.calibration import counts, remark
 from sumgp.report.figures import fit_pictures
 from sumgp.report.fit_study import FitStudy
-from sumgp.report.picture import templates, version
-from sumgp.report.scores import lengthscales, noise_sds
+from sumgp.report.interactive import templates, version
+from sumgp.report.scores import counts, lengthscales, noise_sds, remark
 from sumgp.report.wording import advice, verdict
 
 PLOTTING, DRAWING = "vendor/plotly-cartesian.min.js", "figures.js"
@@ -31,10 +30,10 @@ class PlainTable:
     best: frozenset[tuple[int, int]] = frozenset()
 
 
-def render_fit(found: FitStudy, title: str, extra: Sequence[PlainTable] = (), facts: Sequence[tuple[str, str]] = ()) -> str:
-    """The page as text; ``extra`` tables come first, ``facts`` are pairs of words about how it was made."""
+def render_fit(found: FitStudy, title: str, extra: Sequence[PlainTable] = ()) -> str:
+    """The page as text; ``extra`` tables come first."""
     shared = {"title": title, "plotting": asset(PLOTTING), "drawing": asset(DRAWING)}
-    return templates().get_template("fit_page.html.j2").render(**shared, **_contents(found, extra, facts))
+    return templates().get_template("fit_page.html.j2").render(**shared, **_contents(found, extra))
 
 
 def render_fit_body(found: FitStudy) -> str:
@@ -47,14 +46,14 @@ def asset(name: str) -> str:
     return resources.files("sumgp.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _contents(found: FitStudy, extra: Sequence[PlainTable] = (), facts: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
+def _contents(found: FitStudy, extra: Sequence[PlainTable] = ()) -> dict[str, Any]:
     return {
         "verdict": verdict(found),
         "advice": advice(found),
         "tables": [*extra, *score_tables(found)],
         "pictures": fit_pictures(found),
         "law": found.law_text,
-        "facts": [*data_facts(found), *facts, ("versions", _versions())],
+        "facts": [*data_facts(found), ("versions", _versions())],
         "report": str(found.model.fit_report_),
     }
 

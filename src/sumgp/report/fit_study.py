@@ -13,8 +13,7 @@ from sumgp.errors import SumGPError, SumGPWarning
 from sumgp.estimator import ConstrainedGP
 from sumgp.laws import explain_law
 from sumgp.prediction import Posterior
-from sumgp.report.calibration import counts
-from sumgp.report.scores import LeftOut, Violation, law_violation, leave_one_out, lengthscales, noise_sds
+from sumgp.report.scores import LeftOut, Violation, counts, law_violation, leave_one_out, lengthscales, noise_sds
 from sumgp.solvers import Markov
 
 LEVEL = 0.95  # nominal coverage of the bands shown

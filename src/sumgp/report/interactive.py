@@ -1,16 +1,18 @@
-"""Figures for the script in the page: the same panels as data and layout of plotly.js."""
+"""What every page is made of: figures inside the page, static or drawn by a script, templates that escape all text."""
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
 
 import numpy as np
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from sumgp.report.drawing import Band, Curve, Map, Mark, Panel, Points, heights, thinned
-from sumgp.report.style import DARK, LIGHT
+from sumgp.report.drawing import DARK, LIGHT, Band, Curve, Map, Mark, Panel, Points, heights, thinned
 
 DIGITS = 7  # of numbers in the page: hover shows no more
 SYMBOLS = {"dot": "circle", "cross": "x-thin-open", "tick": "line-ns-open"}
@@ -132,3 +134,51 @@ def _list(values: np.ndarray) -> list[Any]:
     if values.dtype.kind == "M":
         return np.datetime_as_string(values, unit="ms").tolist()
     return [float(f"{v:.{DIGITS}g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float).tolist()]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure in both themes as SVG, or the reason why there is none.
+
+    ``interactive`` is what the page's script draws in its place, where there is a script.
+    """
+
+    name: str
+    experiment: str
+    caption: str
+    light: bytes = b""
+    dark: bytes = b""
+    trouble: str = ""
+    interactive: Interactive | None = None
+
+
+def templates(package: str = "sumgp.report") -> Environment:
+    """The templates of a package, and those next to this file; text is escaped, a misspelt name is an error."""
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(package, "."), PackageLoader("sumgp.report", ".")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["data_uri"] = data_uri
+    environment.filters["whole"] = whole
+    return environment
+
+
+def data_uri(svg: bytes) -> str:
+    """The image inside the page itself."""
+    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii")
+
+
+def whole(text: str) -> str:
+    """The text with each per cent sign kept on the line of its number."""
+    return text.replace(" %", "\u00a0%")
+
+
+def version(name: str) -> str:
+    """Version of an installed package."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"

@@ -9,9 +9,8 @@ import numpy as np
 
 from sumgp.errors import Status
 from sumgp.laws import Law
-from sumgp.report.calibration import CLEAR, FEW, counts, sentence
 from sumgp.report.fit_study import FitStudy
-from sumgp.report.scores import lengthscales, noise_sds
+from sumgp.report.scores import CLEAR, FEW, counts, lengthscales, noise_sds, sentence
 
 CLEARLY = 0.05  # relative difference of scores below which nothing is said
 NARROW, NARROW_ROWS = 0.8, 15  # share of left-out measurements inside 95 % intervals, and the rows it takes to judge it

@@ -6,14 +6,20 @@ Free constants of the outputs (mean shape "identity") are T further columns: by 
 gradient (a a^T + Z Z^T - C0^-1) / 2 just has more vectors in it. Missing entries u are vectors of the same kind: with
 P = C^-1 and P_uu = L L^T, the inverse for the measured entries alone is P - Z Z^T with Z = P_:u L^-T, whatever value
 the missing ones are given, and the determinant gains det P_uu.
+
+Closed data have noise within the law F, of covariance B B^T diag(d) B B^T with the columns of B (T, q) a basis of its null
+space. Outputs are then coordinates z, f = mean + B z, with noise B^T diag(d) B in place of diag(d). A row that is partly
+measured leaves directions of z open, which take the place of missing entries.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from sumgp.numerics import LOG_2PI, cholesky, solve_lower
-from sumgp.priors import KernelOnPoints, MultitaskPrior
+from sumgp.priors import KernelOnPoints, MultitaskPrior, nullspace_basis
 
 MOST_MISSING = 0.2  # share of the entries up to which the Kronecker form is measured to be faster than one dense factor
 
@@ -21,12 +27,70 @@ MOST_MISSING = 0.2  # share of the entries up to which the Kronecker form is mea
 def has_kronecker_form(prior: MultitaskPrior) -> bool:
     """True if the covariance of complete data has the Kronecker form: one term, one noise variance per output."""
     rows_alike = prior.noise.known is None and prior.noise.row_factor is None and prior.latent is None
-    return len(prior.kernels) == 1 and rows_alike and not prior.noise.closed
+    constants_alike = not prior.noise.closed or prior.mean_shape == "task"
+    return len(prior.kernels) == 1 and rows_alike and constants_alike
 
 
 def fits_kronecker(prior: MultitaskPrior, y: np.ndarray) -> bool:
     """True if the Kronecker form is exact and few enough entries are missing for it to be the faster one."""
     return has_kronecker_form(prior) and float(np.isnan(y).mean()) <= MOST_MISSING
+
+
+class Coordinates(NamedTuple):
+    """Rows y - mean = B z: the outputs themselves, or, for closed data, what the law leaves of them.
+
+    ``basis`` B (T, q); ``of_entries`` (N, q, T): z from the measured entries of a row; the directions ``open`` (m, q) of z
+    that the rows ``rows`` (m,) leave open; ``log_size``: of the volume of the entries in units of z.
+    """
+
+    basis: np.ndarray
+    of_entries: np.ndarray
+    rows: np.ndarray
+    open: np.ndarray
+    log_size: float
+
+    @classmethod
+    def of_outputs(cls, y: np.ndarray) -> Coordinates:
+        """The outputs y (N, T) themselves; entries that are missing are left open."""
+        eye = np.eye(y.shape[1])
+        rows, outputs = np.nonzero(np.isnan(y))
+        return cls(eye, np.broadcast_to(eye, (len(y), *eye.shape)), rows, eye[outputs], 0.0)
+
+    @classmethod
+    def of_closed(cls, y: np.ndarray, F: np.ndarray) -> Coordinates:
+        """Of the entries y (N, T), NaN = missing, of which those that the law fixes from others of their row drop out."""
+        B = nullspace_basis(F)
+        patterns, place = np.unique(independent_entries(y, F), axis=0, return_inverse=True)
+        place = place.reshape(-1)
+        of_entries, rows, left, log_size = np.zeros((len(y), B.shape[1], len(B))), [], [np.zeros((0, B.shape[1]))], 0.0
+        for p, kept in enumerate(patterns):
+            alike = np.flatnonzero(place == p)
+            U, sizes, Vt = np.linalg.svd(B[kept])
+            k = len(sizes)
+            of_entries[np.ix_(alike, np.arange(B.shape[1]), np.flatnonzero(kept))] = (Vt[:k].T / sizes) @ U[:, :k].T
+            log_size += len(alike) * float(np.sum(np.log(sizes)))
+            for row in alike:
+                rows += [int(row)] * (len(Vt) - k)
+                left.append(Vt[k:])
+        return cls(B, of_entries, np.array(rows, dtype=int), np.concatenate(left), log_size)
+
+
+def independent_entries(y: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """Measured entries less those that the law fixes from the others of their row (closed data hold nothing more)."""
+    patterns, place = np.unique(~np.isnan(y), axis=0, return_inverse=True)
+    for measured in patterns:
+        for t in np.flatnonzero(measured):
+            others = ~measured
+            with_t = others.copy()
+            with_t[t] = True
+            # Some combination of the rows of F is zero on all that is not measured, and not on t.
+            if _rank(F[:, with_t]) > _rank(F[:, others]):
+                measured[t] = False
+    return patterns[place.reshape(-1)]
+
+
+def _rank(matrix: np.ndarray) -> int:
+    return int(np.linalg.matrix_rank(matrix)) if matrix.size else 0
 
 
 class KroneckerEvidence:
@@ -36,7 +100,8 @@ class KroneckerEvidence:
         self.prior = prior
         self.kernel = KernelOnPoints(prior.kernels[0], x)
         self.y = y
-        self.missing = np.nonzero(np.isnan(y))
+        closed = prior.law if prior.noise.closed else None
+        self.coordinates = Coordinates.of_outputs(y) if closed is None else Coordinates.of_closed(y, closed.F)
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """log p(y | theta) and its gradient with respect to theta."""
@@ -51,21 +116,24 @@ class KroneckerEvidence:
         if conditioning is not None:
             Sigma = conditioning.covariance
             residual = residual - prior.law.totals @ conditioning.D  # type: ignore[union-attr]
-        residual = np.where(np.isnan(residual), 0.0, residual)
+        B, of_entries, open_rows, _, log_size = self.coordinates
+        residual = np.einsum("nqt,nt->nq", of_entries, np.where(np.isnan(residual), 0.0, residual))
+        Sigma = B.T @ Sigma @ B
         d = prior.noise.variances(theta[prior.noise_slice])
-        root = np.sqrt(d)
-        lam, U = np.linalg.eigh(Sigma / np.outer(root, root))
+        root = cholesky(B.T @ (d[:, None] * B), "noise")
+        white = solve_lower(root, np.eye(len(root)))
+        lam, U = np.linalg.eigh(white @ Sigma @ white.T)
         mu, V = np.linalg.eigh(K)
         lam, mu = np.maximum(lam, 0.0), np.maximum(mu, 0.0)
-        inverse = 1.0 / (1.0 + mu[:, None] * lam)  # (N, T)
-        Ud = U / root[:, None]
+        inverse = 1.0 / (1.0 + mu[:, None] * lam)  # (N, q)
+        Ud = white.T @ U
         rotated = V.T @ residual @ Ud
-        vectors = [V @ (rotated * inverse) @ Ud.T]  # C0^-1 residual, (N, T)
+        vectors = [V @ (rotated * inverse) @ Ud.T]  # C0^-1 residual, (N, q)
         value = -0.5 * float(np.sum(rotated**2 * inverse)) + 0.5 * float(np.sum(np.log(inverse)))
-        value += -0.5 * len(K) * float(np.sum(np.log(d))) - 0.5 * residual.size * LOG_2PI
+        value -= len(K) * float(np.sum(np.log(np.diagonal(root)))) + 0.5 * residual.size * LOG_2PI + log_size
         if prior.mean_shape == "identity":
             value += self._free_constants(vectors, V, inverse, Ud)
-        if len(self.missing[0]):
+        if len(open_rows):
             value += self._gaps(vectors, V, inverse, Ud)
         stacked = np.stack(vectors)  # (1 + T if constants are free + missing entries, N, T)
         G_K = 0.5 * (np.tensordot(stacked @ Sigma, stacked, axes=([0, 2], [0, 2])) - (V * (inverse @ lam)) @ V.T)
@@ -73,9 +141,11 @@ class KroneckerEvidence:
             np.tensordot(stacked, np.tensordot(K, stacked, axes=(1, 1)), axes=([0, 1], [1, 0]))
             - (Ud * (mu @ inverse)) @ Ud.T
         )
+        G_R = np.tensordot(stacked, stacked, axes=([0, 1], [0, 1])) - (Ud * inverse.sum(axis=0)) @ Ud.T
+        G_S, G_d = B @ G_S @ B.T, 0.5 * np.einsum("tq,qp,tp->t", B, G_R, B)
         if conditioning is not None:
-            G_S = conditioning.pull_back(G_S, prior.law.totals.T @ vectors[0])  # type: ignore[union-attr]
-        G_d = 0.5 * (np.sum(stacked**2, axis=(0, 1)) - (Ud**2) @ inverse.sum(axis=0))
+            by_mean = np.einsum("nqt,nq->nt", of_entries, vectors[0])
+            G_S = conditioning.pull_back(G_S, prior.law.totals.T @ by_mean)  # type: ignore[union-attr]
         gradient = np.empty(prior.n_parameters)
         gradient[ks] = np.tensordot(dK, G_K, axes=([1, 2], [0, 1]))
         gradient[ts] = prior.tasks[0].pull_back(theta[ts], G_S)
@@ -103,19 +173,22 @@ class KroneckerEvidence:
 
     def _gaps(self, vectors: list[np.ndarray], V: np.ndarray, inverse: np.ndarray, Ud: np.ndarray) -> float:
         """Take the missing entries out: C^-1 r becomes that of the measured ones, Z is appended; the change in value."""
-        rows, outputs = self.missing
-        N, T = self.y.shape
-        m = len(rows)
-        # C0^-1 e_u for each missing entry u, as (N, T) matrices.
-        weights = V[rows].T[:, :, None] * inverse[:, None, :] * Ud[outputs]
-        columns = (V @ weights.reshape(N, m * T)).reshape(N, m, T).transpose(1, 0, 2) @ Ud.T
+        rows, directions = self.coordinates.rows, self.coordinates.open
+        (m, q), N = directions.shape, len(self.y)
+        # C0^-1 e_u for each missing entry u, as (N, q) matrices.
+        weights = V[rows].T[:, :, None] * inverse[:, None, :] * (directions @ Ud)
+        columns = (V @ weights.reshape(N, m * q)).reshape(N, m, q).transpose(1, 0, 2) @ Ud.T
         if len(vectors) > 1:
             free = np.stack(vectors[1:])
-            columns = columns - np.tensordot(free[:, rows, outputs], free, axes=(0, 0))
-        middle = columns[:, rows, outputs]
+            columns = columns - np.tensordot(self._at_open(free), free, axes=(0, 0))
+        middle = self._at_open(columns)
         factor = cholesky(0.5 * (middle + middle.T), "missing entries")
         Z = solve_lower(factor, columns.reshape(m, -1)).reshape(columns.shape)
-        projection = solve_lower(factor, vectors[0][rows, outputs])
+        projection = solve_lower(factor, self._at_open(vectors[0]))
         vectors[0] = vectors[0] - np.tensordot(projection, Z, axes=1)
         vectors.extend(Z)
         return 0.5 * float(projection @ projection) - float(np.sum(np.log(np.diagonal(factor)))) + 0.5 * m * LOG_2PI
+
+    def _at_open(self, values: np.ndarray) -> np.ndarray:
+        """(..., m) of values (..., N, q) along the directions that rows leave open."""
+        return np.sum(values[..., self.coordinates.rows, :] * self.coordinates.open, axis=-1)

@@ -6,8 +6,12 @@ ordered output by output.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+
 import numpy as np
 
+from sumgp.errors import NumericalError
 from sumgp.numerics import LOG_2PI, cholesky, cholesky_inverse, solve_cholesky
 from sumgp.priors import KernelDerivatives, MultitaskPrior
 
@@ -59,6 +63,27 @@ class LatentEvidence:
         gradient[prior.noise_slice] = prior.noise.pull_back(theta[prior.noise_slice], self._noise_gradient(np.diagonal(G)))
         return value, gradient
 
+    def values_off_the_law(self, theta: np.ndarray, sds: Sequence[float], noises: Sequence[float]) -> np.ndarray:
+        """(sds, noises) log p(y | theta) where each output also has a part of its own, of these sds, that obeys no law.
+
+        It varies as the latent functions do; the noise's sd is multiplied by ``noises``. -inf where it cannot be computed.
+        """
+        tables, scales = self._tables(theta), self.prior.Sigmas(theta)
+        kernels = self.prior.unpack(theta).kernels
+        by_law = self._mean + sum(
+            S[task.speaks_of, task.speaks_of] * self._values(table, r)[self._grid]
+            for r, (table, task, S) in enumerate(zip(tables, self.prior.tasks, scales, strict=True))
+        )
+        own = np.kron(np.eye(self.n_outputs), np.mean([kernel(self.x) for kernel in kernels], axis=0))[self._grid]
+        result = np.full((len(sds), len(noises)), -np.inf)
+        for i, sd in enumerate(sds):
+            for j, factor in enumerate(noises):
+                covariance = by_law + sd**2 * own
+                covariance[np.diag_indices_from(covariance)] += factor**2 * self._noise(theta)
+                with suppress(NumericalError):
+                    result[i, j] = self._log_density(cholesky(covariance, "data covariance"))[0]
+        return result
+
     def _tables(self, theta: np.ndarray) -> list[KernelDerivatives]:
         return [KernelDerivatives(kernel, self.x, self.x) for kernel in self.prior.unpack(theta).kernels]
 
@@ -71,17 +96,24 @@ class LatentEvidence:
 
     def _factored(self, theta: np.ndarray, values: list[np.ndarray]) -> tuple[float, np.ndarray, np.ndarray]:
         """log p(y | theta), the factor of the covariance C, and C^-1 (y - offset)."""
-        prior = self.prior
-        covariance = self._mean.copy()
+        covariance, prior = self._mean.copy(), self.prior
         for part, task, Sigma in zip(values, prior.tasks, prior.Sigmas(theta), strict=True):
             covariance += Sigma[task.speaks_of, task.speaks_of] * part[self._grid]
-        variances = prior.noise.variances(theta[prior.noise_slice])
-        full = np.repeat(variances, self.n_points) if variances.ndim == 1 else variances.T.ravel()
-        covariance[np.diag_indices_from(covariance)] += full[self.observed]
+        covariance[np.diag_indices_from(covariance)] += self._noise(theta)
         factor = cholesky(covariance, "data covariance")
+        value, a = self._log_density(factor)
+        return value, factor, a
+
+    def _log_density(self, factor: np.ndarray) -> tuple[float, np.ndarray]:
         a = solve_cholesky(factor, self.targets)
         log_det = float(np.sum(np.log(np.diagonal(factor))))
-        return -0.5 * float(self.targets @ a) - log_det - 0.5 * len(a) * LOG_2PI, factor, a
+        return -0.5 * float(self.targets @ a) - log_det - 0.5 * len(a) * LOG_2PI, a
+
+    def _noise(self, theta: np.ndarray) -> np.ndarray:
+        """Variances of the measured entries."""
+        variances = self.prior.noise.variances(theta[self.prior.noise_slice])
+        full = np.repeat(variances, self.n_points) if variances.ndim == 1 else variances.T.ravel()
+        return full[self.observed]
 
     def _noise_gradient(self, diagonal: np.ndarray) -> np.ndarray:
         if self.prior.noise.row_factor is not None:

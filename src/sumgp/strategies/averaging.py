@@ -8,7 +8,6 @@ others are clusters of neighbours, since rows that are further apart than a leng
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sumgp.errors import Status, SumGPWarning
+from sumgp.errors import Status, warn
 from sumgp.hyperparameters import (
     CURVATURE_FLOOR,
     Integration,
@@ -81,6 +80,7 @@ def improved(problem: FitProblem, prior: MultitaskPrior, found: MapEstimate) -> 
 
 
 LARGEST_INTEGRATED = 1500  # measured entries above which hyperparameters are plugged in
+LARGEST_FIELD = 600  # the same for latent functions of several inputs: all entries share one matrix
 LOW_EFFECTIVE = 5.0  # effective draws below which the report says that few count
 # Truths are not drawn from our priors. On data sets kept for such choices the log density of the truth is highest with
 # bands 5 to 8 % wider than hyperparameters alone make them. Under linear laws, with truths drawn from a prior that is
@@ -168,6 +168,10 @@ class Candidates:
         )
 
 
+def _most_averaged(problem: FitProblem) -> int:
+    return LARGEST_FIELD if problem.split is not None and len(problem.half_range) > 1 else LARGEST_INTEGRATED
+
+
 def fit_candidates(
     problem: FitProblem, priors: tuple[MultitaskPrior, ...], evidence: EvidenceOf | None = None
 ) -> Candidates:
@@ -176,7 +180,7 @@ def fit_candidates(
     ``evidence(prior, order)`` is that of a prior over the outputs ``order``. With many data the candidates are fitted to
     some of the rows, and the best of them is improved on all.
     """
-    if evidence is None and int(problem.data.measured.sum()) > LARGEST_INTEGRATED:
+    if evidence is None and int(problem.data.measured.sum()) > _most_averaged(problem):
         rows = chosen_rows(problem)
         thin = on_rows(problem, rows)
         scan = Scan(problem.x, problem.y[:, thin.output_order])
@@ -252,14 +256,14 @@ def mix(
     ``undecided``: maxima of different candidates meet the law in different ways. Then the draw of highest weight is plugged
     in, since a maximum says nothing of how many hyperparameters agree with it. What is averaged is widened.
     """
-    large = int((~np.isnan(problem.y)).sum()) > LARGEST_INTEGRATED
+    large = int(problem.data.measured.sum()) > _most_averaged(problem)
     report: dict[str, Any] = {"candidates": _describe(fitted), "uncertainty": problem.uncertainty}
     n_free = max(p.n_parameters for p in fitted.priors)
     draws = min(draws, DRAWS_OF_MANY) if n_free > MANY_FREE else draws
     if problem.uncertainty == "plug-in" or large or n_free == 0:
         if large and problem.uncertainty == "integrated":
             report["uncertainty"] = (
-                f"plug-in (more than {LARGEST_INTEGRATED} measurements: hyperparameters are well determined)"
+                f"plug-in (more than {_most_averaged(problem)} measurements: hyperparameters are well determined)"
             )
         if undecided and not large:
             fitted, result = _integrated(problem, fitted, score, draws)
@@ -292,11 +296,9 @@ def mix(
 
 
 def _warn_of_few(effective: float) -> None:
-    warnings.warn(
+    warn(
         f"the average over hyperparameters rests on an effective {effective:.1f} draws only; "
-        "intervals may be too narrow: give a kernel with fewer hyperparameters or more data",
-        SumGPWarning,
-        stacklevel=3,
+        "intervals may be too narrow: give a kernel with fewer hyperparameters or more data"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,7 +10,7 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
-from sumgp.errors import ConstraintError, DataError, NumericalError, Status, SumGPWarning, worded
+from sumgp.errors import ConstraintError, DataError, NumericalError, Status, warn, worded
 from sumgp.laws import Law
 from sumgp.numerics import solve_lower
 from sumgp.strategies.collocation_component import CollocationComponent
@@ -51,8 +50,8 @@ class Collocated(Strategy):
 
     def series_plan(self, problem: FitProblem) -> SeriesPlan:
         raise ConstraintError(
-            "solver: Markov() cannot impose this law with derivatives; leave solver=None and give at most "
-            f"{MOST_POINTS} rows, or strategy=Unconstrained()"
+            "solver: Markov() cannot impose this law with derivatives, which holds at points only; with solver=None it "
+            f"takes at most {MOST_POINTS} rows, and strategy=Unconstrained() takes all of them without the law"
         )
 
     def fit_rows(self, problem: FitProblem) -> Fitted:
@@ -69,7 +68,7 @@ class Collocated(Strategy):
         components = tuple(_component(setting, candidate) for candidate in candidates)
         report = _report(path, candidates, weights, problem) | _constants_report(path, components, weights)
         if report["status"] != Status.CONVERGED:
-            warnings.warn(f"the law was imposed with status: {report['status']}", SumGPWarning, stacklevel=2)
+            warn(f"the law was imposed with status: {report['status']}")
         return Fitted(components, weights, components[0].law, report)
 
 
@@ -81,8 +80,10 @@ def check_supported(problem: FitProblem, law: Law) -> None:
             "give it as a function of the inputs"
         )
     if len(problem.data.x) > MOST_POINTS:
-        got = f"{len(problem.data.x)}"
-        raise DataError(worded("X", f"at most {MOST_POINTS} rows for a law with derivatives", got, "thin them out"))
+        rows = len(problem.data.x)
+        wanted = f"at most {MOST_POINTS} rows for a law with derivatives that is imposed at points"
+        remedy = f"fit one of every {-(-rows // MOST_POINTS)} rows, or means of as many"
+        raise DataError("X", wanted, f"{rows}", remedy)
     if np.all(np.ptp(problem.data.x, axis=0) == 0):
         raise DataError(worded("X", "at least two different inputs for a law with derivatives", "one", "give more rows"))
 
@@ -171,7 +172,7 @@ def _constants_report(path: Path, components: tuple[CollocationComponent, ...], 
     """Constants that data and law leave open, with a warning."""
     open_ = list(_open_constants(path.setting.law, components[int(np.argmax(weights))]))
     for text in open_:
-        warnings.warn(text, SumGPWarning, stacklevel=3)
+        warn(text)
     return {"open_constants": open_} if open_ else {}
 
 

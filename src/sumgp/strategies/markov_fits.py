@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from sumgp.errors import Status, SumGPWarning
+from sumgp.errors import Status, warn
 from sumgp.hyperparameters import Objective, Scan, latent_starts, maximise, starting_points
 from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, linear_rows, project, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw, kernel_name, reordered, shown_period
@@ -189,9 +188,7 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
         solved = law_smooth(states, series, law)
         last, status, steps = solved.linearised, solved.status, solved.steps
         if status != Status.CONVERGED:
-            warnings.warn(
-                f"the law was imposed with status: {status}; check the law against the data", SumGPWarning, stacklevel=3
-            )
+            warn(f"the law was imposed with status: {status}; check the law against the data")
     offset = None
     if right_sides is not None:
         offset = TaskMean(right_sides, prior.conditioned(prior.Sigmas(theta)[0]).D)  # type: ignore[union-attr]
@@ -230,7 +227,7 @@ def _misfit(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray, free:
         text = "the curves vary within so few rows that they cannot be told from noise: intervals may be too narrow"
     else:
         return ""
-    warnings.warn(f"{text}; {remedy}", SumGPWarning, stacklevel=4)
+    warn(f"{text}; {remedy}")
     return f"converged, but {text}"
 
 

@@ -125,7 +125,8 @@ class FitProblem:
     def _latent_priors(self, split: SplitLaw, unknown: np.ndarray, soft: np.ndarray) -> tuple[MultitaskPrior, ...]:
         """Priors over latent functions, one for each kernel of the candidates, all functions with their own parameters."""
         potential = split.potential.scaled(self.scaling.y_scale, self.scaling.x_scale)
-        latent = latent_map(potential, split.offset(self.scaling), self.x)
+        constants = split.constants(self.scaling, self.y) / np.sqrt(MultitaskPrior.mean_variance)
+        latent = latent_map(potential, split.offset(self.scaling), self.x, constants)
         K = latent.n_latent
         spacing = row_spacing(self.x / self.half_range)
         result = []

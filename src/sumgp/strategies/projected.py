@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from sumgp.errors import Status, SumGPWarning
+from sumgp.errors import Status, warn
 from sumgp.laws import UnitFreeLaw, set_up_law
 from sumgp.strategies.averaging import fit_candidates, mix
 from sumgp.strategies.linearized import LawEngine
@@ -57,9 +56,7 @@ class Projected(Strategy):
         unmet = _unmet_near(setup.law, problem, components[int(np.argmax(weights))])
         if unmet is not None:
             status = Status.LAW_INFEASIBLE.at(f"near x = {unmet}")
-            warnings.warn(
-                f"the law was imposed with status: {status}; {Status.LAW_INFEASIBLE.remedy}", SumGPWarning, stacklevel=2
-            )
+            warn(f"the law was imposed with status: {status}; {Status.LAW_INFEASIBLE.remedy}")
         return stacked(problem, Fitted(components, weights, setup.law, {**report, "status": status}), setup.law)
 
 

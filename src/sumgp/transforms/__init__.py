@@ -2,5 +2,4 @@
 
 from sumgp.transforms.base import Absolute, Branches, Power, Square, Transform
 from sumgp.transforms.custom import CustomTransform
-from sumgp.transforms.elementary import Affine, Exp, Identity, Log, Relaxed
-from sumgp.transforms.periodic import Cos, Sin, Tan
+from sumgp.transforms.elementary import Affine, Cos, Exp, Identity, Log, Relaxed, Sin, Tan

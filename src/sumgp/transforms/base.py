@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sumgp.errors import ConstraintError, worded
+from sumgp.errors import ConstraintError
 
 Interval = tuple[float, float]
 REAL_LINE: Interval = (-np.inf, np.inf)
@@ -50,7 +50,7 @@ class Branches:
         position = branch - self.first
         if not 0 <= position < len(edges) - 1:
             last = self.first + len(edges) - 2
-            raise ConstraintError(worded("branch", f"{self.first} to {last}", str(branch), "use a number from branch_of"))
+            raise ConstraintError("branch", f"{self.first} to {last}", str(branch), "use a number from branch_of")
         return edges[position], edges[position + 1]
 
     def points(self, lo: float, hi: float) -> np.ndarray:
@@ -154,7 +154,7 @@ class Transform(ABC):
             return self.on_branch(clipped, self.branch_of(clipped))
         if branch is None:
             raise ConstraintError(
-                worded("branch", "a branch number for each value", "None", f"{self.label('f')} has several inverses")
+                "branch", "a branch number for each value", "None", f"{self.label('f')} has several inverses"
             )
         clipped, numbers = np.broadcast_arrays(clipped, np.asarray(branch, dtype=int))
         return self.on_branch(clipped, numbers)
@@ -167,7 +167,7 @@ _SIDES: dict[str, int] = {"negative": -1, "positive": 0}
 def _halves(side: Side | None) -> Branches:
     """Branch -1 below zero and branch 0 above, or one of them."""
     if side is not None and side not in _SIDES:
-        raise ConstraintError(worded("branch", "None, 'positive' or 'negative'", repr(side), "None keeps both signs"))
+        raise ConstraintError("branch", "None, 'positive' or 'negative'", repr(side), "None keeps both signs")
     return Branches(cuts=(0.0,), first=-1, only=None if side is None else _SIDES[side])
 
 
@@ -230,10 +230,10 @@ class Power(Transform):
     def __post_init__(self) -> None:
         if self.exponent != int(self.exponent) or self.exponent < 1:
             raise ConstraintError(
-                worded("Power", "a whole exponent of 1 or more", repr(self.exponent), "use CustomTransform for other powers")
+                "Power", "a whole exponent of 1 or more", repr(self.exponent), "use CustomTransform for other powers"
             )
         if self.branch is not None and not self._is_even:
-            raise ConstraintError(worded("branch", "None, an odd power has one branch", repr(self.branch), "leave it out"))
+            raise ConstraintError("branch", "None, an odd power has one branch", repr(self.branch), "leave it out")
         _halves(self.branch)
 
     @property

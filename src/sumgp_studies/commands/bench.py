@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from sumgp.cli.progress import stages
+from sumgp.cli.outputs import stages
 from sumgp_studies.commands.public import data_folder
 from sumgp_studies.speed import (
     KRONECKER_SIZES,

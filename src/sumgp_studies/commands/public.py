@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from sumgp.errors import SumGPError, worded
+from sumgp.errors import SumGPError
 from sumgp_studies.experiments import RecordFile
 from sumgp_studies.public import (
     HIERARCHIES,
@@ -31,7 +31,7 @@ def data_folder(given: Path | None) -> Path:
     folder = given or (Path(os.environ["SUMGP_DATA_DIR"]) if os.environ.get("SUMGP_DATA_DIR") else None)
     if folder is None or not folder.is_dir():
         got = "none" if folder is None else str(folder)
-        raise SumGPError(worded("data-dir", "a folder with the public data", got, "give --data-dir or set SUMGP_DATA_DIR"))
+        raise SumGPError("data-dir", "a folder with the public data", got, "give --data-dir or set SUMGP_DATA_DIR")
     return folder
 
 
@@ -42,11 +42,11 @@ def chosen_sets(names: list[str], folder: Path) -> tuple[list[PublicSet], list[s
         if name not in known and name not in HIERARCHIES:
             near = difflib.get_close_matches(name, [*known, *HIERARCHIES], n=1)
             remedy = f"did you mean {near[0]!r}?" if near else "see the list"
-            raise SumGPError(worded("set", f"one of {', '.join([*known, *HIERARCHIES])}", repr(name), remedy))
+            raise SumGPError("set", f"one of {', '.join([*known, *HIERARCHIES])}", repr(name), remedy)
     sets = [entry for entry in PUBLIC_SETS if entry.name in names or not names]
     lost = [entry.name for entry in sets if not entry.is_there(folder)]
     if names and lost:
-        raise SumGPError(worded("data-dir", f"the folder of {lost[0]!r}", f"none below {folder}", "put its files there"))
+        raise SumGPError("data-dir", f"the folder of {lost[0]!r}", f"none below {folder}", "put its files there")
     there = [name for name in HIERARCHIES if (folder / "hierarchies" / f"{name}.csv").is_file()]
     trees = [name for name in there if name in names or not names]
     return [entry for entry in sets if entry.is_there(folder)], trees
@@ -58,7 +58,7 @@ def reproduce_public(names: list[str], out: Path, jobs: int, quick: bool, data_d
     folder = data_folder(data_dir)
     sets, trees = chosen_sets(names, folder)
     if not sets and not trees:
-        raise SumGPError(worded("data-dir", "at least one public set", f"none below {folder}", "see the docs for sources"))
+        raise SumGPError("data-dir", "at least one public set", f"none below {folder}", "see the docs for sources")
     file = RecordFile(out / ("public_quick.jsonl" if quick else "public.jsonl"))
     file.repair()
     tasks = list(plan(sets, folder, quick))

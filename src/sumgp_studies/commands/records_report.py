@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from sumgp.cli.progress import stages
+from sumgp.cli.outputs import stages
 from sumgp.errors import DataError
 from sumgp_studies.commands.reproduce import report
 from sumgp_studies.experiments import FOLDER, RecordFile, all_problems, find_recordings, records_path

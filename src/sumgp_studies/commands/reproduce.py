@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from sumgp.errors import SumGPError, worded
+from sumgp.errors import SumGPError
 from sumgp_studies.commands.public import WORD, reproduce_public
 from sumgp_studies.experiments import (
     FOLDER,
@@ -90,7 +90,7 @@ def chosen_problems(names: Sequence[str], problems: dict[str, Problem]) -> list[
         if name not in problems:
             near = difflib.get_close_matches(name, problems, n=1)
             remedy = f"did you mean {near[0]!r}?" if near else "see the list"
-            raise SumGPError(worded("experiment", f"'all' or one of {', '.join(problems)}", repr(name), remedy))
+            raise SumGPError("experiment", f"'all' or one of {', '.join(problems)}", repr(name), remedy)
     return [problem for name, problem in problems.items() if name in names]
 
 
@@ -99,7 +99,7 @@ def planned(problems: Sequence[Problem], names: Sequence[str] | None, seeds: Seq
     tasks = plan(problems, _methods_for(names), seeds, uncertainty)
     if not tasks or (names and all(task.method.name == BASELINE for task in tasks) and set(names) != {BASELINE}):
         expected = f"a method that suits {', '.join(problem.name for problem in problems)}"
-        raise SumGPError(worded("method", expected, ", ".join(names or ()), "choose another experiment or method"))
+        raise SumGPError("method", expected, ", ".join(names or ()), "choose another experiment or method")
     return tasks
 
 

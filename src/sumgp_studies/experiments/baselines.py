@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ def interpolated(X: np.ndarray, Y: np.ndarray, X_new: np.ndarray, smooth: bool) 
     Straight lines are continued as constants beyond the data, splines by their last piece.
     """
     if X.shape[1] != 1:
-        raise DataError(worded("X", "one input column", f"{X.shape[1]}", "interpolation is offered for one input only"))
+        raise DataError("X", "one input column", f"{X.shape[1]}", "interpolation is offered for one input only")
     columns = []
     for values in Y.T:
         known = np.isfinite(values)
         if np.sum(known) < 2:
-            raise DataError(worded("Y", "two measured values of each output", f"{np.sum(known)}", "give more data"))
+            raise DataError("Y", "two measured values of each output", f"{np.sum(known)}", "give more data")
         x, y = X[known, 0], values[known]
         columns.append(CubicSpline(x, y)(X_new[:, 0]) if smooth else np.interp(X_new[:, 0], x, y))
     return np.column_stack(columns)

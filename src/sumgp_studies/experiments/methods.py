@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from sumgp.errors import SumGPError, worded
+from sumgp.errors import SumGPError
 from sumgp.laws import AllOf, FormulaConstraint
 from sumgp_studies.experiments.baselines import PointPrediction, interpolated
 from sumgp_studies.experiments.problem import Dataset
@@ -196,5 +196,5 @@ def method_named(name: str) -> Method:
     if name not in methods:
         near = difflib.get_close_matches(name, methods, n=1)
         remedy = f"did you mean {near[0]!r}?" if near else "see the list"
-        raise SumGPError(worded("method", f"one of {', '.join(methods)}", repr(name), remedy))
+        raise SumGPError("method", f"one of {', '.join(methods)}", repr(name), remedy)
     return methods[name]

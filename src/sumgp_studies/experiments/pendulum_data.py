@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sumgp.errors import DataError, SumGPWarning, worded
+from sumgp.errors import DataError, SumGPWarning
 
 FOLDER = "double_pendulum"
 VARIABLE = "SUMGP_DATA_DIR"
@@ -50,7 +50,7 @@ def find_recordings(data_dir: Path | None = None) -> Path | None:
                 return folder
     if data_dir is not None:
         expected = f"the files 0.csv to {len(checksums()) - 1}.csv there or in its subfolder {FOLDER}"
-        raise DataError(worded("data_dir", expected, str(data_dir), "name the folder that holds them, or download them"))
+        raise DataError("data_dir", expected, str(data_dir), "name the folder that holds them, or download them")
     return None
 
 
@@ -98,7 +98,7 @@ def read_recording(path: Path) -> np.ndarray:
     try:
         values = np.loadtxt(path, delimiter=",", ndmin=2)
     except (OSError, ValueError) as error:
-        raise DataError(worded(str(path), "rows of six numbers", str(error), "use the original files")) from error
+        raise DataError(str(path), "rows of six numbers", str(error), "use the original files") from error
     if values.ndim != 2 or values.shape[1] != 6 or not np.all(np.isfinite(values)):
-        raise DataError(worded(str(path), "rows of six numbers", f"shape {values.shape}", "use the original files"))
+        raise DataError(str(path), "rows of six numbers", f"shape {values.shape}", "use the original files")
     return values

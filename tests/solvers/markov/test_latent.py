@@ -43,7 +43,7 @@ def latent_prior(name: str, nu: float) -> tuple[MultitaskPrior, np.ndarray]:
     assert split is not None
     T, generator = len(outputs), np.random.default_rng(1)
     potential = split.potential.scaled(generator.uniform(0.5, 2.0, T), np.ones(1))
-    latent = latent_map(potential, 0.1 * generator.normal(size=T), data(T)[0])
+    latent = latent_map(potential, 0.1 * generator.normal(size=T), data(T)[0], np.ones(T))
     K = latent.n_latent
     kernels = tuple(Matern(0.3 + 0.1 * k, nu=nu) for k in range(K))
     prior = MultitaskPrior(

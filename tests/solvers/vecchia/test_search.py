@@ -1,33 +1,14 @@
-"""Rows that kernels of large maps are compared on."""
+"""Searches for the hyperparameters of large maps."""
 
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
-from scipy.spatial import cKDTree
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from sumgp.solvers.vecchia.covariance import LatentKernels, ScaledCovariance
 from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, MixedRows, search_near
-from sumgp.solvers.vecchia.search import KEPT_RANGE, SearchEnd, least_theta, spread_rows
-
-
-@pytest.mark.parametrize(("N", "count"), [(1_100, 1_024), (20_000, 2_048), (100_000, 2_048)])
-def test_rows_for_the_comparison_have_pairs_at_all_distances(N: int, count: int) -> None:
-    x = np.random.default_rng(0).uniform(size=(N, 2))
-    rows = spread_rows(x, count)
-    assert len(np.unique(rows)) == len(rows)
-    assert abs(len(rows) - count) < 0.01 * count
-    tree = cKDTree(x[rows])
-    edges = np.geomspace(2.0 / np.sqrt(N), 0.5, 9)
-    within = np.array([tree.count_neighbors(tree, edge) for edge in edges]) / len(rows)
-    assert np.all(np.diff(within) > 1.0)  # a row has another between each edge and the next
-
-
-@pytest.mark.parametrize("x", [np.zeros((5_000, 2)), np.linspace(0.0, 1.0, 5_000)[:, None]])
-def test_rows_for_the_comparison_of_odd_places(x: np.ndarray) -> None:
-    assert len(np.unique(spread_rows(x, 1_024))) == 1_024
+from sumgp.solvers.vecchia.search import KEPT_RANGE, SearchEnd, least_theta
 
 
 class _Bowl(SimpleNamespace):

@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import sympy
 
-from sumgp.laws.formula.algebra import as_float, residual_expression
+from sumgp.laws.formula.algebra import as_float, residual_expression, shown, shown_terms
 from sumgp.laws.formula.checks import Row, check_row, check_together, never_defined
 from sumgp.laws.formula.constraint import term_note
-from sumgp.laws.formula.functions import Continuation, compile_rows
+from sumgp.laws.formula.functions import Continuation, InputFunction, RowFunctions, Variables, compile_rows, read_variables
 from sumgp.laws.formula.hints import Place
 from sumgp.laws.formula.intervals import EmptyDomainError
 from sumgp.laws.formula.terms import Reading, SumTerm, multiplied_out, obstacle, read_sum, without_even_roots
-from sumgp.laws.formula.text import shown, shown_terms
 from sumgp.laws.formula.tree import Equation, Names
-from sumgp.laws.formula.values import InputFunction, RowFunctions, Variables, read_variables
 from sumgp.laws.function_law import FunctionLaw
 from sumgp.laws.law import Law, SumLaw
 

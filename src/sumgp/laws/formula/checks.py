@@ -10,12 +10,11 @@ import numpy as np
 import sympy
 
 from sumgp.errors import ConstraintError
-from sumgp.laws.formula.algebra import as_float
+from sumgp.laws.formula.algebra import as_float, shown
 from sumgp.laws.formula.functions import compile_rows
 from sumgp.laws.formula.hints import Place
 from sumgp.laws.formula.intervals import EmptyDomainError, Interval, image
 from sumgp.laws.formula.terms import Reading, SumTerm
-from sumgp.laws.formula.text import shown
 from sumgp.transforms import Identity, Power, Square
 
 _ROUND_OFF = 1e-9  # relative to the largest constant of a law: totals given with rounded digits are not contradictions

@@ -11,9 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from sumgp.errors import ConstraintError, worded
+from sumgp.errors import ConstraintError
 from sumgp.laws.bounds import ALL, BOUNDS_ALONE, no_law
-from sumgp.laws.constraint import Constraint
 from sumgp.laws.formula.bounds import for_all, linear_row
 from sumgp.laws.formula.derivatives import differentiating_inputs, read_derivatives
 from sumgp.laws.formula.explain import constant_lines, explain_law
@@ -37,7 +36,7 @@ from sumgp.laws.formula.tree import (
     read_constants,
     read_names,
 )
-from sumgp.laws.law import Law, SumLaw
+from sumgp.laws.law import Constraint, Law, SumLaw
 from sumgp.transforms import Identity, Square, Transform
 from sumgp.transforms import Power as WholePower
 
@@ -240,12 +239,12 @@ class FormulaConstraint(Constraint):
     def __init__(self, formula: str | Sequence[str], constants: Mapping[str, object] | None = None) -> None:
         texts = (formula,) if isinstance(formula, str) else tuple(formula)
         if not all(isinstance(text, str) for text in texts):
-            raise ConstraintError(worded("formula", "text or a list of texts", repr(formula)[:60], 'write "z + v = 1"'))
+            raise ConstraintError("formula", "text or a list of texts", repr(formula)[:60], 'write "z + v = 1"')
         self.texts: tuple[str, ...] = texts
         self.constants: dict[str, Constant] = read_constants(constants)
         self.laws: tuple[str, ...] = tuple(law for text in texts for law in split_laws(text))
         if not self.laws:
-            raise ConstraintError(worded("formula", "at least one equation", "empty text", 'write "z + v = 1"'))
+            raise ConstraintError("formula", "at least one equation", "empty text", 'write "z + v = 1"')
         self._laws, self._texts, self._tolerances, self._bounds = read_laws(self.laws)
         self._sides = tuple(side for equation in (*self._laws, *self._bounds) for side in (equation.left, equation.right))
 

@@ -12,10 +12,9 @@ from sumgp.laws.formula.tree import BUILT_IN, UNKNOWN, Constant, Name, calls, me
 from sumgp.laws.law import Law, SumLaw
 
 
-def explain_law(law: Law, text: str = "") -> str:
-    """Several lines: the text, kind and terms as understood, data columns needed, and the strategy chosen for it and why."""
-    lines = [f"law: {text}"] if text else []
-    lines.append(law.explain())
+def explain_law(law: Law) -> str:
+    """Several lines: kind and terms as understood, data columns needed, and the strategy chosen for it and why."""
+    lines = [law.explain()]
     if law.extra_columns:
         lines.append("data columns needed, also for predictions: " + ", ".join(law.extra_columns))
     lines += [f"{label}: {place}" for label, place in zip(law.labels, where_held(law), strict=True) if law.derivatives]

@@ -64,7 +64,7 @@ class Place:
         )
 
 
-_NEAR_FUNCTION = 0.8  # similarity at which a function's name can only be a slip of the pen: sine, arcsinus are, sign is not
+_NEAR_FUNCTION = 0.8  # similarity at which a function's name can only be a typo: sine, arcsinus are, sign is not
 
 
 def hint_for(text: str, position: int) -> str:
@@ -175,7 +175,7 @@ def missing_operator(before: str, word: str, text: str = "", position: int = 0) 
 
 
 def near_name(name: str, known: Iterable[str]) -> str:
-    """The one known name that ``name`` can be a slip of the pen of, or "".
+    """The one known name that ``name`` can be a typo of, or "".
 
     Case, underscores and subscripts may differ, letters be doubled, or one letter in four be wrong. Names that differ in
     digits, or in a letter such as d or Δ before them, mean different things.
@@ -215,7 +215,7 @@ def _split(name: str, known: Collection[str], most: int) -> Sequence[str]:
     return ()
 
 
-def unknown_name(name: str, known: Sequence[str], can_be_constant: bool = True) -> str:
+def unknown_name(name: str, known: Sequence[str]) -> str:
     """The message for a name that stands for nothing: a likely correction, or how to give it a meaning."""
     shown = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
     # ż and z̈ are z with marks on it.
@@ -236,4 +236,4 @@ def unknown_name(name: str, known: Sequence[str], can_be_constant: bool = True) 
         f'; if it is a constant, give its value: constants={{"{plain}": 1.5}} in Python, --constant {plain}=1.5 on the '
         'command line; "unknown" has it estimated, and the name of a data column takes it from there'
     )
-    return f"unknown name {name!r}; known are {shown}{remedy if can_be_constant else ''}"
+    return f"unknown name {name!r}; known are {shown}{remedy}"

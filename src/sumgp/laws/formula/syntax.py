@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sumgp.errors import ConstraintError, worded
+from sumgp.errors import ConstraintError
 from sumgp.laws.formula.hint_texts import ALIASES, FUNCTIONS, LENGTH, SEVERAL, SUM
 from sumgp.laws.formula.hints import Place, missing_operator, two_kinds
 from sumgp.laws.formula.tolerance import TOLERANCE_SIGNS, split_tolerance
@@ -320,7 +320,7 @@ def read_laws(texts: Sequence[str]) -> ReadLaws:
     read = [(text, law, sd, parse_bounds(law)) for text, law, sd in parts]
     for text, _, sd, bounds in read:
         if bounds and sd != 0:
-            raise ConstraintError(worded("formula", "a bound without an error", repr(text), "leave out what follows +-"))
+            raise ConstraintError("formula", "a bound without an error", repr(text), "leave out what follows +-")
     held = [(text, law, sd) for text, law, sd, bounds in read if not bounds]
     return ReadLaws(
         tuple(parse_equation(law) for _, law, _ in held),

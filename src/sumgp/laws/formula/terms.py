@@ -9,9 +9,8 @@ from typing import Any
 
 import sympy
 
-from sumgp.laws.formula.algebra import FUNCTIONS, as_float
+from sumgp.laws.formula.algebra import FUNCTIONS, as_float, shown
 from sumgp.laws.formula.intervals import image
-from sumgp.laws.formula.text import shown
 from sumgp.transforms import Absolute, Cos, Exp, Identity, Log, Power, Sin, Square, Tan, Transform
 
 MAX_TERMS = 300  # a law that would have more when multiplied out, and more than twice its parts, is left as it is

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sumgp.errors import ConstraintError, worded
+from sumgp.errors import ConstraintError
 from sumgp.laws.bounds import ALL
 from sumgp.laws.columns import Derivative
-from sumgp.laws.constraint import Unknown
 from sumgp.laws.formula.hint_texts import REACTION
 from sumgp.laws.formula.hints import Place, hint_for, unknown_name
+from sumgp.laws.law import Unknown
 
 if TYPE_CHECKING:
     import sympy
@@ -302,7 +302,7 @@ def read_constants(constants: Mapping[str, object] | None) -> dict[str, Constant
     checked: dict[str, Constant] = {}
     for name, value in (constants or {}).items():
         if not isinstance(name, str) or not name:
-            raise ConstraintError(worded("constants", "names as keys", repr(name), 'write {"E": 0.8}'))
+            raise ConstraintError("constants", "names as keys", repr(name), 'write {"E": 0.8}')
         if isinstance(value, Unknown):
             checked[name] = UNKNOWN
         elif isinstance(value, str) and value:
@@ -313,7 +313,7 @@ def read_constants(constants: Mapping[str, object] | None) -> dict[str, Constant
             checked[name] = value
         else:
             remedy = 'give a finite number, "unknown", the name of a data column, or a function of X'
-            raise ConstraintError(worded(f"constants[{name!r}]", "a constant", repr(value)[:60], remedy))
+            raise ConstraintError(f"constants[{name!r}]", "a constant", repr(value)[:60], remedy)
     return checked
 
 
@@ -330,7 +330,7 @@ def _finite_number(value: object) -> float | None:
 def read_names(outputs: Sequence[str], inputs: Sequence[str], constants: Mapping[str, Constant]) -> Names:
     """Sort the names by what they stand for; a name that stands for two things is refused."""
     if isinstance(outputs, str) or isinstance(inputs, str):
-        raise ConstraintError(worded("outputs, inputs", "lists of names", "one string", 'write outputs=["z", "v"]'))
+        raise ConstraintError("outputs, inputs", "lists of names", "one string", 'write outputs=["z", "v"]')
     taken: dict[str, str] = {}
     for kind, group in (("output", outputs), ("input", inputs), ("constant", constants)):
         for name in group:

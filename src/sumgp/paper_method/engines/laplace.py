@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
 
-from sumgp.errors import NumericalError, Status, SumGPWarning
+from sumgp.errors import NumericalError, Status, warn
 from sumgp.numerics import backtrack
 from sumgp.paper_method.engines.moments import MomentMatched
 from sumgp.paper_method.engines.sites import (
@@ -76,11 +75,9 @@ class Laplace(Engine):
             # Newton's steps square the error, so a small gain that does not shrink any more is round-off.
             if gain <= self.tolerance or (gain < 1e-10 and gain > 0.5 * before):
                 return _Mode(alpha, step, Status.CONVERGED)
-        warnings.warn(
+        warn(
             f"Laplace: the mode was not reached in {self.max_steps} steps (a further step promises a gain of {gain:.1e} in "
-            "log density); raise max_steps",
-            SumGPWarning,
-            stacklevel=3,
+            "log density); raise max_steps"
         )
         return _Mode(alpha, self.max_steps, Status.STEP_LIMIT)
 

@@ -6,7 +6,6 @@ on), one likelihood term each. K is never inverted: all goes through B = I + W^1
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sumgp.errors import Status, SumGPWarning
+from sumgp.errors import Status, warn
 from sumgp.numerics import LOG_2PI, cholesky, cholesky_inverse, solve_cholesky, solve_lower
 from sumgp.paper_method.likelihoods import Likelihood, NoisySites
 
@@ -183,7 +182,7 @@ def finished(posterior: SitePosterior, evidence: float, status: str, n_steps: in
 def fall_back(engine: Engine, reason: str, result: SiteResult) -> SiteResult:
     """Hand on another engine's result, with a warning that names the reason."""
     names = type(engine).__name__, type(result.engine).__name__
-    warnings.warn(f"{names[0]}: {reason}; the result is that of {names[1]}", SumGPWarning, stacklevel=3)
+    warn(f"{names[0]}: {reason}; the result is that of {names[1]}")
     return replace(result, status=f"fell back to {names[1]}: {reason}")
 
 

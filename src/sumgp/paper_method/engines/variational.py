@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from sumgp.errors import NumericalError, Status, SumGPWarning
+from sumgp.errors import NumericalError, Status, warn
 from sumgp.numerics import cholesky, normal_rule, solve_cholesky
 from sumgp.paper_method.engines.laplace import Laplace
 from sumgp.paper_method.engines.sites import (
@@ -106,11 +105,7 @@ class Variational(Engine):
                     return _Ascent(state.posterior, state.bound, step, Status.CONVERGED)
                 raise NumericalError("no damping made the evidence bound rise")
             state = proposal
-        warnings.warn(
-            f"Variational: sites still off by {state.gap:.1e} sd after {self.max_steps} steps; raise max_steps",
-            SumGPWarning,
-            stacklevel=3,
-        )
+        warn(f"Variational: sites still off by {state.gap:.1e} sd after {self.max_steps} steps; raise max_steps")
         return _Ascent(state.posterior, state.bound, self.max_steps, Status.STEP_LIMIT)
 
     def own_gradient(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, result: SiteResult) -> EvidenceGradient:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sumgp.numerics import LOG_2PI
-from sumgp.paper_method.likelihoods.base import Likelihood, NoisySites, Terms, column
-from sumgp.paper_method.likelihoods.moments import matched_moments, plain_transformed
+from sumgp.paper_method.likelihoods.base import Likelihood, NoisySites, Terms, column, matched_moments, plain_transformed
 from sumgp.transforms import Square
 
 

@@ -1,4 +1,4 @@
-"""Several likelihoods side by side: the latent vector of a problem whose outputs enter the law in different ways."""
+"""The likelihood of a measured output, chosen by its transform, and several side by side as that of one latent vector."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.paper_method.likelihoods.base import Likelihood, NoisySites, Terms
+from sumgp.paper_method.likelihoods.gaussian import GaussianLikelihood, LinkedLikelihood
+from sumgp.paper_method.likelihoods.noncentral import NoncentralSquare
+from sumgp.transforms import Square, Transform
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +26,10 @@ class StackedLikelihood(Likelihood):
         sizes = [part.size for part in self.parts]
         if [len(p) for p in self.positions] != sizes or not np.array_equal(together, np.arange(sum(sizes))):
             raise DataError(
-                worded(
-                    "positions",
-                    f"each of 0 to {sum(sizes) - 1} once, in pieces of {sizes}",
-                    str([len(p) for p in self.positions]),
-                    "give every observation one place",
-                )
+                "positions",
+                f"each of 0 to {sum(sizes) - 1} once, in pieces of {sizes}",
+                str([len(p) for p in self.positions]),
+                "give every observation one place",
             )
 
     @cached_property
@@ -82,3 +83,22 @@ class StackedLikelihood(Likelihood):
 
     def _gathered_sites(self, pieces: list[NoisySites]) -> NoisySites:
         return NoisySites(*(self._gathered([getattr(p, field.name) for p in pieces]) for field in fields(NoisySites)))
+
+
+def likelihood_of_output(y: np.ndarray, noise: np.ndarray, transform: Transform, reference: np.ndarray) -> Likelihood:
+    """Likelihood of y itself given f' = h(f), on the branches of ``reference``: every finite y is used."""
+    if transform.is_identity:
+        return GaussianLikelihood(y, noise)
+    return LinkedLikelihood(y, noise, transform, reference)
+
+
+def likelihood_of_transformed(y: np.ndarray, noise: np.ndarray, transform: Transform, reference: np.ndarray) -> Likelihood:
+    """Likelihood of y' = h(y) given f' = h(f): noncentral chi-square for squares, change of variables otherwise.
+
+    Observations without an h(y) are kept in place but not used; ``n_dropped`` counts them.
+    """
+    if transform.is_identity:
+        return GaussianLikelihood(y, noise)
+    if isinstance(transform, Square):
+        return NoncentralSquare(y, noise, reference)
+    return LinkedLikelihood(y, noise, transform, reference, of_transformed=True)

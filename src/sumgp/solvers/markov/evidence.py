@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import block_diag
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, Product, Sum
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.laws import LatentMap
 from sumgp.numerics import root
 from sumgp.priors import MultitaskPrior
@@ -164,7 +164,7 @@ def markov_terms(kernel: Kernel) -> list[Kernel]:
             if isinstance(constant, ConstantKernel):
                 return markov_terms(other)
     raise DataError(
-        worded("kernel", "Matern 1/2, 3/2 ... 9/2, or sums of them, for solver=Markov()", str(kernel), "e.g. Matern(nu=2.5)")
+        "kernel", "Matern 1/2, 3/2 ... 9/2, or sums of them, for solver=Markov()", str(kernel), "e.g. Matern(nu=2.5)"
     )
 
 
@@ -318,7 +318,7 @@ class Markov(Solver):
         rough = [kernel for kernel in prior.kernels if kernel.nu < needed]
         if rough:
             remedy = f"use Matern(nu={needed}) or a smoother one, leave kernel=None, or use Dense()"
-            raise DataError(worded("kernel", f"Matern(nu={needed}) at least for this law", str(rough[0]), remedy))
+            raise DataError("kernel", f"Matern(nu={needed}) at least for this law", str(rough[0]), remedy)
 
     def evidence(
         self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray, law: LawRows | None = None

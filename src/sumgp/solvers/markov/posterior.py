@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.laws import LatentMap
 from sumgp.numerics import root, symmetric, transposed
 from sumgp.solvers.markov.chain import (
@@ -89,7 +89,7 @@ def markov_prior(
 ) -> MarkovPrior:
     """A checked prior; without ``mean`` the prior mean is zero, without ``mean_covariance`` it is known exactly."""
     if not terms:
-        raise DataError(worded("terms", "at least one MaternTerm", "none", "give a kernel"))
+        raise DataError("terms", "at least one MaternTerm", "none", "give a kernel")
     T = terms[0].n_columns
     matrices = {f"terms[{r}].covariance": (term.covariance, T) for r, term in enumerate(terms) if term.read is None}
     spread = np.zeros((T, T)) if mean_covariance is None else np.asarray(mean_covariance, dtype=float)
@@ -97,10 +97,10 @@ def markov_prior(
     for name, (matrix, size) in matrices.items():
         if np.shape(matrix) != (size, size) or not np.all(np.isfinite(matrix)):
             got = f"shape {np.shape(matrix)}"
-            raise DataError(worded(name, f"a finite ({size}, {size}) matrix", got, "one row per output"))
+            raise DataError(name, f"a finite ({size}, {size}) matrix", got, "one row per output")
     for r, term in enumerate(terms):
         if not (np.isfinite(term.lengthscale) and term.lengthscale > 0):
-            raise DataError(worded(f"terms[{r}].lengthscale", "a positive number", f"{term.lengthscale}", "change it"))
+            raise DataError(f"terms[{r}].lengthscale", "a positive number", f"{term.lengthscale}", "change it")
     centre = np.zeros(T) if mean is None else np.asarray(mean, dtype=float)
     return MarkovPrior(tuple(terms), centre, spread, basis)
 

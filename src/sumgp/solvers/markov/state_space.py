@@ -20,7 +20,7 @@ from math import comb, factorial
 import numpy as np
 from scipy.special import gammainc
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 
 
 class Scratch:
@@ -96,15 +96,13 @@ def time_series(times: np.ndarray, values: np.ndarray, variance: np.ndarray) -> 
 def _check(times: np.ndarray, values: np.ndarray, variance: np.ndarray) -> None:
     if times.ndim != 1 or values.ndim != 2 or len(times) != len(values) or not len(times):
         shapes = f"shapes {times.shape} and {values.shape}"
-        raise DataError(worded("times, values", "(N,) and (N, T) with N > 0", shapes, "give one row of values per time"))
+        raise DataError("times, values", "(N,) and (N, T) with N > 0", shapes, "give one row of values per time")
     if not np.all(np.isfinite(times)):
-        raise DataError(worded("times", "finite numbers", "NaN or infinity", "drop those rows"))
+        raise DataError("times", "finite numbers", "NaN or infinity", "drop those rows")
     if np.any(np.isinf(values)):
-        raise DataError(worded("values", "numbers, or NaN where nothing was measured", "infinity", "replace it by NaN"))
+        raise DataError("values", "numbers, or NaN where nothing was measured", "infinity", "replace it by NaN")
     if not np.all(variance[~np.isnan(values)] > 0):
-        raise DataError(
-            worded("variance", "positive numbers", "zero, negative or NaN", "give the noise a positive variance")
-        )
+        raise DataError("variance", "positive numbers", "zero, negative or NaN", "give the noise a positive variance")
 
 
 def _summed(values: np.ndarray, place: np.ndarray, n: int) -> np.ndarray:
@@ -206,7 +204,7 @@ def matern(nu: float) -> Matern:
     prod_{i <= j} (2 i - 1) / (2 d - 2 i - 1), and the diffusion 2^(2 d - 1) (d - 1)!^2 / (2 d - 2)!.
     """
     if nu not in SMOOTHNESS:
-        raise DataError(worded("nu", "one of " + ", ".join(map(str, SMOOTHNESS)), f"{nu!r}", "only these have a state here"))
+        raise DataError("nu", "one of " + ", ".join(map(str, SMOOTHNESS)), f"{nu!r}", "only these have a state here")
     d = int(nu + 0.5)
     drift = np.eye(d, k=1)
     drift[-1] = [-float(comb(d, k)) for k in range(d)]
@@ -253,7 +251,7 @@ class MaternTerm:
             remedy = (
                 f"use Matern(nu={highest + 0.5}) or a smoother one" if highest < len(SMOOTHNESS) else "ask for a lower one"
             )
-            raise DataError(worded("kernel", f"one whose functions have {highest} derivative(s)", got, remedy))
+            raise DataError("kernel", f"one whose functions have {highest} derivative(s)", got, remedy)
         result = np.zeros((len(read), n_states, basis.shape[1]))
         for a in range(read.shape[1]):
             result[:, order + a] = self.rate ** (order + a) * (read[:, a] @ basis)

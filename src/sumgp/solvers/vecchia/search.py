@@ -15,7 +15,7 @@ from sumgp.errors import DataError, Status, worded
 from sumgp.numerics import available_bytes
 from sumgp.priors import MultitaskPrior, leaves
 from sumgp.solvers.dense import Dense, Evidence, Solver
-from sumgp.solvers.vecchia.blocks import BlockGroup, make_blocks
+from sumgp.solvers.vecchia.blocks import BlockGroup, coarse_to_fine, leaf_order, make_blocks
 from sumgp.solvers.vecchia.covariance import LatentKernels
 from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, MixedRows, search, search_near, with_curvature
 
@@ -26,7 +26,6 @@ SHORTER_RANGE = 0.5  # of a term, once another takes the slow part of its work
 LONGER = 8.0  # times the range of a term that the next one has at first
 COMPARED_ON, MOST_COMPARED_ON = 1024, 2048  # rows that kernels are compared on, where there are fewer or more than
 MANY_ROWS = 6000
-KEPT_DEPTH, FEWEST_TOGETHER = 4, 8  # of these rows: halvings that all parts survive, rows that stay together
 FIRST_STEPS, FURTHER_STEPS, LAST_STEPS, OWN_STEPS = 60, 25, 25, 60
 FIRST_PRECISION = 1.0  # of the log posterior, before the curvature is known
 KEPT_RANGE = 0.5  # of a further term's lengthscales on some rows, at least, on all rows
@@ -152,29 +151,12 @@ class MapSearch(NamedTuple):
     compared_on: int
 
 
-def spread_rows(x: np.ndarray, count: int) -> np.ndarray:
-    """Positions of about ``count`` rows with pairs at all distances among them.
-
-    The rows are halved again and again across the widest side. At some depths, in pairs since sides take turns, only one
-    end of each part is kept.
-    """
-    depth, dropped = int(np.log2(max(len(x) / FEWEST_TOGETHER, 1.0))), int(np.ceil(np.log2(len(x) / count)))
-    groups, places = -(-dropped // 2), max((depth - KEPT_DEPTH) // 2, 1)
-    first = KEPT_DEPTH + 2 * np.round((np.arange(groups) + 0.5) * places / groups - 0.5).astype(int)
-    thinned = np.sort(np.concatenate([first, first + 1]))[:dropped]
-    share, parts = (count / len(x)) ** (1.0 / dropped), [np.arange(len(x))]
-    for level in range(max(depth, int(thinned[-1]) + 1)):
-        new: list[np.ndarray] = []
-        for number, rows in enumerate(parts):
-            points = x[rows]
-            ordered = rows[np.argsort(points[:, int(np.argmax(np.ptp(points, axis=0)))], kind="stable")]
-            if level in thinned:
-                kept = round(share * len(rows))
-                new.append(ordered[:kept] if number % 2 else ordered[len(rows) - kept :])
-            else:
-                new += [ordered[: len(rows) // 2], ordered[len(rows) // 2 :]]
-        parts = new
-    return np.sort(np.concatenate(parts))
+def spread_rows(x: np.ndarray, count: int, block: int) -> np.ndarray:
+    """Positions of about ``count`` rows: whole leaves spread evenly, so that near and far pairs are among them."""
+    leaves = max(count // block, 1)
+    order = leaf_order(x, block)
+    starts = np.arange(0, len(x), block)[coarse_to_fine(-(-len(x) // block))][:leaves]
+    return np.sort(np.concatenate([order[start : start + block] for start in starts]))
 
 
 def fit_map(
@@ -193,7 +175,7 @@ def fit_map(
     scale = np.where(half_range > 0, half_range, 1.0)
     some, count = rows, COMPARED_ON if len(rows.x) < MANY_ROWS else MOST_COMPARED_ON
     if len(rows.x) > count:
-        some = rows.at(spread_rows(rows.x / scale, count))
+        some = rows.at(spread_rows(rows.x / scale, count, solver.block))
     blocks = make_blocks(some.x / scale, solver.block, solver.neighbours)
     best, compared = _best_kernel(Compared(some, blocks, log_signal, progress), candidates)
     end, total = compared[best], sum(end.found.evaluations for end in compared.values())
@@ -212,7 +194,8 @@ def least_theta(end: SearchEnd) -> np.ndarray:
 
     All rows together say most about short distances; a term that leaves for these is missed in gaps.
     """
-    kernels, found, least = end.objective.kernels, end.found.parameters, []
+    kernels, found = end.objective.kernels, end.found.parameters
+    least: list[np.ndarray] = []
     for covariance in kernels.each:
         further = False
         for leaf in leaves(covariance.kernel):
