@@ -103,6 +103,6 @@ def test_a_bend_beyond_all_numbers_is_what_the_data_leave_open() -> None:
     covariance = np.array([[[1e6, -1e6], [-1e6, 1e6]]])
     free = Unprojected(np.array([[0.0, 1.0]]), covariance, covariance + np.eye(2), np.full((1, 2), 1e6))
     found = moved_onto_law(steep, free, np.zeros((1, 1)))
-    assert found.bend is not None
-    np.testing.assert_array_equal(found.bend.shift, 0.0)
-    np.testing.assert_array_equal(found.bend.variance, 1e6)
+    assert found.curved is not None
+    np.testing.assert_array_equal(found.curved.bend.shift, 0.0)
+    np.testing.assert_array_equal(found.curved.bend.variance, 1e6)

@@ -10,7 +10,7 @@ from equivalence.held import fit_held
 from test_estimator import BUDGET, X, Y, plug_in
 
 from sumgp import Conditioned, Linearized, Projected, Unconstrained
-from sumgp.strategies.weight_component import Taper
+from sumgp.solvers import Taper
 
 ASKED = np.array([-0.5, 0.3, 2.6, 6.0])
 

@@ -309,12 +309,10 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             raise DataError("return_std, return_cov: at most one of them can be asked for; choose one")
         posterior = self.posterior(X)
         flat = (lambda a: a[:, 0]) if self.n_outputs_ == 1 else (lambda a: a)
-        mean = flat(posterior.mean)
-        if return_std:
-            return mean, flat(posterior.std)
         if return_cov:
-            return mean, posterior.covariance()
-        return mean
+            return flat(posterior.mean), posterior.covariance()
+        std = flat(posterior.std) if return_std else None  # first: means come with it
+        return flat(posterior.mean) if std is None else (flat(posterior.mean), std)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R^2 of the mean, averaged over the outputs; entries that are NaN do not count."""

@@ -152,10 +152,14 @@ def choose_solver(model: Any, data: Data, law: Law | None, split: SplitLaw | Non
     n_measured = int(data.measured.sum())
     # The derivatives that are outputs are then as smooth as the outputs of other series.
     nu = SERIES_SMOOTHNESS + (0 if split is None else split.potential.degree)
-    solver, kernel = series_solver(model.solver, model.kernel, model.strategy, data.n_inputs, n_measured, nu)
+    # Laws that are imposed at points take neither long series nor large maps: their strategy says how many rows.
+    chosen = model.strategy is None and model.solver is None
+    at_points = chosen and split is None and law is not None and bool(law.derivatives)
+    strategy = Collocated() if at_points else model.strategy
+    solver, kernel = series_solver(model.solver, model.kernel, strategy, data.n_inputs, n_measured, nu)
     if split is not None:
         solver = latent_solver(solver)
-    elif solver.on_blocks or n_measured > LARGE_MAP:
+    elif solver.on_blocks or (n_measured > LARGE_MAP and not at_points):
         solver = choose_map_solver(Asked(solver, kernel, model.strategy, model.noise, model.rank), data, law)
     if solver.on_series or solver.on_blocks:
         warn_of_settings_without_effect(solver, model.strategy, model.restarts, model.rank)
@@ -217,10 +221,7 @@ def as_constraint(constraint: Any, constants: Mapping[str, Any] | None) -> Const
 
 
 def default_strategy(law: Law | None) -> Strategy:
-    """Unconstrained without a law, Conditioned for linear ones, Linearized for others.
-
-    With derivatives: Linearized where these can be eliminated, else Collocated.
-    """
+    """Unconstrained without a law, Conditioned for linear ones, Linearized for others, Collocated at points only."""
     if law is None:
         return Unconstrained()
     if law.derivatives:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from sumgp.data import Data, in_bulk
 from sumgp.errors import ConstraintError, counted, warn
@@ -83,9 +84,8 @@ def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
     if rest.sum() < 2:
         return
     centre, ends = float(np.median(y[rest])), (float(y[rest].min()), float(y[rest].max()))
-    reach = float(np.abs(y[rest] - centre).max())
     for value in np.unique(y[coded]):
-        if abs(value - centre) > FAR * reach:
+        if abs(value - centre) > FAR * float(np.abs(y[rest] - centre).max()):
             yield WildValues(name, tuple(map(int, np.flatnonzero(y == value))), float(value), ends, True)
     wild = np.flatnonzero(~np.isnan(y) & ~bulk & ~coded)
     if len(wild):
@@ -98,10 +98,8 @@ ROUND_OFF = 1e-9  # of a value: less than that is how it was written down
 
 
 def warn_if_contradicted(problem: FitProblem, law: Law, noise: np.ndarray) -> None:
-    """Compare what complete rows as measured say about each total with what the law states.
-
-    ``noise`` (T,) are variances in the user's units; through a law's curvature they cause a residual of their own.
-    """
+    """Compare what complete rows as measured say about each total with what the law states, given the variances ``noise``
+    (T,) in the user's units, which cause a residual of their own through a law's curvature."""
     complete = problem.data.measured[:, law.involved()[: problem.n_outputs]].all(axis=1)
     if law.unknowns or law.derivatives or complete.sum() < FEWEST_ROWS:
         return
@@ -139,16 +137,14 @@ def soft_law_report(law: Law | None) -> dict[str, list[str]]:
 def check_closed(problem: FitProblem) -> bool:
     """True if the rows meet the law up to rounding; rows that do not, where all others do, are named in a warning."""
     found = closed_imbalance(problem)
-    if found is None:
-        return False
-    if found.misprints:
+    if found is not None and found.misprints:
         named = ", ".join(str(row) for row in found.misprints[:NAMED_ROWS])
         more = ", ..." if len(found.misprints) > NAMED_ROWS else ""
         warn(
             f"a law that all other complete rows meet up to rounding is missed in {counted(len(found.misprints), 'row')} "
             f"({named}{more}, counted from 0); look for a misprint there, or write NaN in place of the wrong value"
         )
-    return found.all_closed
+    return found is not None and found.all_closed
 
 
 def warn_if_repeats_contradict(problem: FitProblem) -> None:
@@ -195,6 +191,10 @@ UNEXPLAINED_BY_KNOWN = 8.0  # stated standard deviations of the noise
 UNEXPLAINED_SIZE = 3.0  # standard deviations of the output
 MISFIT = 4.0  # rms distance of the data from the mean, in standard deviations of the noise
 MISFIT_SIZE = 0.1  # and in standard deviations of the output: less does not matter
+FEW_COPIES = 0.05  # share of the rows
+ROUNDED = 0.05  # share of values that occur in other rows too, from which on a copy may be a measurement of its own
+SMOOTH = 0.15  # half the mean square of steps between neighbouring rows, relative to that of the values: noise has 1
+FEWEST_SMOOTH = 16  # rows along one input, twice as many in several; noise is as smooth with a chance of 5e-6
 
 
 def rows_to_check(problem: FitProblem) -> np.ndarray:
@@ -205,11 +205,8 @@ def rows_to_check(problem: FitProblem) -> np.ndarray:
 
 def checked_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, law: Law | None) -> str:
     """What a status must say besides "converged", empty where nothing is wrong; warns of it and of unexplained values.
-
-    ``posterior`` is that at these rows of the data.
-    """
-    wild = find_wild_values(problem.data)
-    warn_of_wild_values(wild)
+    ``posterior`` is that at these rows of the data."""
+    warn_of_wild_values(wild := find_wild_values(problem.data))
     if not wild:
         warn_of_unexplained_values(problem, posterior, rows)
     failure = "" if law is None else law_failure(posterior, law)
@@ -219,14 +216,26 @@ def checked_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, 
         given = "law and its constants" if posterior.bounding is None else "law, its constants and the bounds"
         warn(f"{failure}; check the {given} against the data")
         return failure
-    return f"converged, but {wild[0].output!r} has {wild[0].value:g} in row {wild[0].rows[0]}" if wild else ""
+    words = f"{wild[0].output!r} has {wild[0].value:g} in row {wild[0].rows[0]}" if wild else ""
+    copies, count = copied_rows(problem.data) if problem.noise.known is None else 0, len(problem.data.x)
+    if not wild and copies > FEW_COPIES * count:
+        words = f"{copies} of {count} rows are copies of others, from which noise looks smaller than it is"
+        warn(f"{words}; remove rows that were not measured apart")
+    return f"converged, but {words}" if words else ""
+
+
+def copied_rows(data: Data) -> int:
+    """Number of rows whose inputs and measured values are all those of an earlier row; 0 where values are rounded."""
+    filled = np.nan_to_num(np.column_stack([data.x, data.y]), nan=np.inf)[data.measured.any(axis=1)]
+    rows = np.unique(filled, axis=0)
+    values = [v[np.isfinite(v)] for v in rows[:, data.x.shape[1] :].T]
+    ties = sum(len(v) - len(np.unique(v)) for v in values)
+    return len(filled) - len(rows) if ties <= ROUNDED * sum(map(len, values)) else 0
 
 
 def law_failure(posterior: Posterior, law: Law) -> str:
-    """How the mean misses the law, in words; empty where it holds at all points.
-
-    A residual is compared with the law's largest term plus what a change of each output by its own scale does.
-    """
+    """How the mean misses the law, in words; empty where it holds at all points. A residual is compared with the law's
+    largest term plus what a change of each output by its own scale does."""
     residual, f, x = posterior.residual(), posterior.mean, posterior.x
     held = HELD if posterior.bounding is None or law.derivatives else HELD_IN_BOUNDS
     if residual.shape[1] != law.n_rows:
@@ -249,10 +258,8 @@ def law_failure(posterior: Posterior, law: Law) -> str:
 
 
 def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> str:
-    """How the mean misses the data of an output by far more than the noise it was given, in words; empty where it does not.
-
-    No fit to the data alone does that: a law or a bound that they contradict pulls it away.
-    """
+    """How the mean misses the data of an output by far more than its noise, or smoothly, in words; empty where it does not.
+    No fit to the data alone does that: a law or a bound that they contradict pulls it away."""
     y, scale, variance = problem.data.y[rows], problem.scaling.y_scale, noise_variances(problem, posterior, rows)
     for t, name in enumerate(problem.data.output_names):
         seen = ~np.isnan(y[:, t])
@@ -260,11 +267,24 @@ def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> 
             continue
         gap = (y[seen, t] - posterior.mean[seen, t]) / scale[t]
         distance, size = np.sqrt(np.mean(gap**2 / variance[seen, t])), np.sqrt(np.mean(gap**2))
-        if distance > MISFIT and size > MISFIT_SIZE:
+        if size > MISFIT_SIZE and (distance > MISFIT or is_smooth(gap, problem.x[rows][seen])):
             who = {"the law": posterior.law, "a bound": posterior.bounding}
-            pulling = " or ".join(word for word in who if who[word] is not None)
-            return f"{pulling} pulls {name!r} away from its data by {distance:.3g} standard deviations of the noise"
+            pulling = " or ".join(word for word in who if who[word] is not None) + f" pulls {name!r} away from its data"
+            if distance > MISFIT:
+                return f"{pulling} by {distance:.3g} standard deviations of the noise"
+            return f"{pulling}: what it leaves of them, {size:.2g} of their sd, is smooth and no noise"
     return ""
+
+
+def is_smooth(values: np.ndarray, x: np.ndarray) -> bool:
+    """True if values (n,) change so little between neighbouring inputs x (n, D) that they are no noise."""
+    if len(x) < FEWEST_SMOOTH * (1 if x.shape[1] == 1 else 2):
+        return False
+    steps = np.diff(values[np.argsort(x[:, 0], kind="stable")])
+    if x.shape[1] > 1:
+        pairs = cKDTree(x).query(x, k=2)[1]
+        steps = values - values[np.where(pairs[:, 0] == np.arange(len(x)), pairs[:, 1], pairs[:, 0])]
+    return bool(np.mean(steps**2) < 2.0 * SMOOTH * np.mean(values**2))
 
 
 def noise_variances(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> np.ndarray:
@@ -275,10 +295,8 @@ def noise_variances(problem: FitProblem, posterior: Posterior, rows: np.ndarray)
 
 
 def warn_of_unexplained_values(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> None:
-    """Name the measured value of each output that the fit's noise explains least, where it cannot.
-
-    It is further from the mean than others by far, and by more than the stated noise or the output's own size allow.
-    """
+    """Name the measured value of each output that the fit's noise explains least, where it cannot: further from the mean
+    than others by far, and by more than the stated noise or the output's own size allow."""
     y, scale = problem.data.y[rows], problem.scaling.y_scale
     gap = np.abs(y - posterior.mean)
     known = problem.noise.known

@@ -269,7 +269,7 @@ class _Walk:
         if nearest:
             base = self.start[live]
             target = target + np.einsum("nrc,nc->nr", J, here - base)
-        aim = base + np.einsum("ncr,nrs,ns->nc", MJ, inverse, target)
+        aim = base + np.einsum("ncr,nr->nc", MJ, np.einsum("nrs,ns->nr", inverse, target))
         return np.where(np.isfinite(aim), aim, here) - here
 
     def move_single_columns(self, metric: np.ndarray) -> None:
@@ -290,6 +290,18 @@ class _Walk:
             still = left[np.max(np.abs(self.g[left]), axis=1) > UNMET]
             for _ in range(HARD_STEPS):
                 self.step(alone, still, _Stride())
+
+
+DRAW_HALVINGS = 30  # of a draw's step: among thousands some start where a law is almost flat
+
+
+def projected_draws(law: UnitFreeLaw, draws: np.ndarray, metric: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Draws (count, n, C) moved onto the law point by point, in one metric (n, C, C) for all or each in its own."""
+    # Among many draws some start where the law is almost flat.
+    count, n, C = draws.shape
+    metrics = np.broadcast_to(metric, (count, n, C, C)).reshape(count * n, C, C)
+    moved = project(law, draws.reshape(count * n, C), metrics, np.tile(x, (count, 1)), halvings=DRAW_HALVINGS)
+    return moved.points.reshape(count, n, C)
 
 
 @dataclass(frozen=True)

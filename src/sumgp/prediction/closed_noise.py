@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sumgp.laws import projected_draws
 from sumgp.numerics import root
-from sumgp.strategies import projected_draws
 
 if TYPE_CHECKING:
     from sumgp.prediction.marginals import CommonNumbers

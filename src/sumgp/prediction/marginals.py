@@ -6,7 +6,7 @@ them at one point (interval ends, spread, probabilities) does not depend on whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,11 +14,11 @@ import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 from scipy.stats import qmc
 
-from sumgp.laws import UnitFreeLaw
+from sumgp.laws import UnitFreeLaw, projected_draws
 from sumgp.numerics import LOG_2PI
 from sumgp.prediction.closed_noise import drawn_measurements, noise_variances
 from sumgp.priors import canonical_order
-from sumgp.strategies import Fitted, Unprojected, join_points, projected_draws
+from sumgp.strategies import Fitted, LocalPosterior, Unprojected, join_points
 
 if TYPE_CHECKING:
     from sumgp.prediction.posterior import Posterior
@@ -96,11 +96,8 @@ SEPARATE = 4.0  # a gap between component means that separates branches, in the 
 
 
 def likelier_mean(means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(n, C) weighted means of component means (K, n, C), at each point of those on the likelier side of a wide gap.
-
-    ``variances`` (K, n, T) are the components' own, of the outputs, which are the first T columns. Without a gap in any
-    output the mean is that of all components.
-    """
+    """(n, C) weighted means of component means (K, n, C), at each point of those on the likelier side of a wide gap, if
+    there is one. ``variances`` (K, n, T) are the components' own, of the outputs, which are the first T columns."""
     count, n, T = variances.shape
     if count == 1:
         return means[0]
@@ -123,14 +120,39 @@ def likelier_mean(means: np.ndarray, variances: np.ndarray, weights: np.ndarray)
 BENT = 0.01
 
 
+class Centres(NamedTuple):
+    """Unit-free means (n, C) of a mixture and its covariances (n, C, C), of all columns."""
+
+    mean: np.ndarray
+    covariance: np.ndarray
+
+
+def point_centres(fitted: Fitted, n_outputs: int, points: Points) -> Centres:
+    """Of the mixture at some points."""
+    return _centres(fitted, n_outputs, fitted.local_posteriors(*points))
+
+
+def _centres(fitted: Fitted, T: int, parts: Sequence[LocalPosterior]) -> Centres:
+    weights, mean = fitted.weights, np.stack([p.mean for p in parts])
+    bends_law = fitted.law is not None and not fitted.law.is_linear
+    variance = np.stack([np.einsum("ncc->nc", p.covariance)[:, :T] for p in parts])
+    centre = likelier_mean(mean, variance, weights) if bends_law else np.einsum("k,knc->nc", weights, mean)
+    if fitted.law is not None:
+        # Constants are one value for all points: the mixture's own mean of them.
+        unknown = fitted.law.constants
+        centre[:, unknown] = np.einsum("k,knc->nc", weights, mean[:, :, unknown])
+    offset = mean - centre
+    covariance = np.einsum("k,kncd->ncd", weights, np.stack([p.covariance for p in parts]))
+    return Centres(centre, covariance + np.einsum("k,knc,knd->ncd", weights, offset, offset))
+
+
 @dataclass(frozen=True, eq=False)
 class PointMarginals:
-    """Unit-free: the mixture of the outputs, mean (n, C) and covariance (n, C, C) of all columns; and the points whose
-    marginals are told by draws, because they are strongly bent or near a bound."""
+    """Unit-free: the mixture of the outputs, its centres, and the points whose marginals are told by draws, because they
+    are strongly bent or near a bound."""
 
     mixture: GaussianMixture
-    centre: np.ndarray
-    covariance: np.ndarray
+    centres: Centres
     drawn: np.ndarray  # (n,)
     drawn_parts: list[Unprojected]  # of each component, at these points
 
@@ -139,47 +161,35 @@ def point_marginals(
     fitted: Fitted, n_outputs: int, points: Points, near: Callable[[GaussianMixture, np.ndarray], np.ndarray] | None
 ) -> PointMarginals:
     """Marginals at some points; ``near`` tells those whose mixture comes near a bound."""
-    weights, T = fitted.weights, n_outputs
-    inputs, x = points
-    parts = fitted.local_posteriors(inputs, x)
-    mean = np.stack([p.mean for p in parts])
+    weights, T, x = fitted.weights, n_outputs, points.x
+    parts = fitted.local_posteriors(*points)
+    means = np.stack([p.mean[:, :T] for p in parts])
     variance = np.stack([np.einsum("ncc->nc", p.covariance)[:, :T] for p in parts])
-    bends_law = fitted.law is not None and not fitted.law.is_linear
-    centre = likelier_mean(mean, variance, weights) if bends_law else np.einsum("k,knc->nc", weights, mean)
-    if fitted.law is not None:
-        # Constants are one value for all points: the mixture's own mean of them.
-        unknown = fitted.law.constants
-        centre[:, unknown] = np.einsum("k,knc->nc", weights, mean[:, :, unknown])
-    offset = mean - centre
-    covariance = np.einsum("k,kncd->ncd", weights, np.stack([p.covariance for p in parts]))
-    covariance = covariance + np.einsum("k,knc,knd->ncd", weights, offset, offset)
-    means = mean[:, :, :T]
     drawn = np.zeros(len(x), dtype=bool)
-    bends = [p.bend for p in parts if p.bend is not None]
+    bends = [p.curved.bend for p in parts if p.curved is not None]
     if len(bends) == len(parts):
         extra = np.stack([b.variance[:, :T] for b in bends])
         means = means + np.stack([b.shift[:, :T] for b in bends])
         drawn = np.any(np.einsum("k,knt->nt", weights, extra / (variance + extra + 1e-300)) > BENT, axis=1)
         variance = variance + extra
-    sds = np.sqrt(np.maximum(variance, 1e-300))
-    mixture = GaussianMixture(means, sds, weights)
+    mixture = GaussianMixture(means, np.sqrt(np.maximum(variance, 1e-300)), weights)
     if near is not None:
         drawn = drawn | near(mixture, x)
-    free = [(p.free or Unprojected(p.mean, p.covariance)).at(drawn) for p in parts] if drawn.any() else []
-    return PointMarginals(mixture, centre, covariance, drawn, free)
+    starts = [Unprojected(p.mean, p.covariance) if p.curved is None else p.curved.free for p in parts] if drawn.any() else []
+    return PointMarginals(mixture, _centres(fitted, T, parts), drawn, [start.at(drawn) for start in starts])
+
+
+def join_centres(parts: Iterable[Centres]) -> Centres:
+    """The points of all parts in turn."""
+    return Centres(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def join_marginals(parts: Sequence[PointMarginals]) -> PointMarginals:
     """The points of all parts in turn."""
-    mixture = GaussianMixture(
-        np.concatenate([p.mixture.means for p in parts], axis=1),
-        np.concatenate([p.mixture.sds for p in parts], axis=1),
-        parts[0].mixture.weights,
-    )
+    means, sds = [p.mixture.means for p in parts], [p.mixture.sds for p in parts]
     return PointMarginals(
-        mixture,
-        np.concatenate([p.centre for p in parts]),
-        np.concatenate([p.covariance for p in parts]),
+        GaussianMixture(np.concatenate(means, axis=1), np.concatenate(sds, axis=1), parts[0].mixture.weights),
+        join_centres(p.centres for p in parts),
         np.concatenate([p.drawn for p in parts]),
         [join_points(some) for some in zip(*(p.drawn_parts for p in parts if p.drawn_parts), strict=True)],
     )
@@ -191,11 +201,8 @@ INTERQUARTILE = 1.34  # of a Gaussian, in standard deviations
 
 @dataclass(frozen=True, eq=False)
 class DrawnMarginals:
-    """M sorted draws (M, n, T) of each output at each point.
-
-    The i-th draw stands for the probability (i - 1/2) / M, with straight lines between, so that quantiles never leave the
-    range of the draws: where all draws lie on a law, intervals end where the law does.
-    """
+    """M sorted draws (M, n, T) of each output at each point. The i-th stands for the probability (i - 1/2) / M, with
+    straight lines between: quantiles stay within the draws, so that intervals end where a law does that all lie on."""
 
     draws: np.ndarray
 
@@ -222,10 +229,8 @@ class DrawnMarginals:
         return np.where(below == 0, 0.0, np.where(below > last, 1.0, inside))
 
     def log_density(self, values: np.ndarray) -> np.ndarray:
-        """(n, T) log densities, smoothed by a Gaussian kernel.
-
-        One part in M + 1 is a Gaussian with the moments of the draws: a value beyond all draws is unlikely, not impossible.
-        """
+        """(n, T) log densities, smoothed by a Gaussian kernel. One part in M + 1 is a Gaussian with the moments of the
+        draws: a value beyond all draws is unlikely, not impossible."""
         M = len(self.draws)
         quartiles = self.quantile(0.75) - self.quantile(0.25)
         tiny = np.finfo(float).tiny ** 0.5
@@ -277,9 +282,8 @@ def common_numbers(weights: np.ndarray, rank: np.ndarray, noises: int = 1) -> Co
 def point_draws(law: UnitFreeLaw | None, parts: Sequence[Unprojected], numbers: CommonNumbers, x: np.ndarray) -> np.ndarray:
     """(M, n, C) draws of the components' single points, each moved onto the law at x (n, ...) in the user's units.
 
-    Parts without a metric, whose Gaussian lies on a linear law already, need not be moved.
-
-    A draw of component k is m_k + S_k e with S_k S_k^T its covariance (see ``principal_root``).
+    Parts without a metric, whose Gaussian lies on a linear law already, need not be moved. A draw of component k is
+    m_k + S_k e with S_k S_k^T its covariance (see ``principal_root``).
     """
     n, C = parts[0].mean.shape
     step = max(1, AT_ONCE // (len(numbers.owners) * C * C))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,12 +20,15 @@ from sumgp.prediction.closed_noise import measured_outputs, noise_covariances, n
 from sumgp.prediction.constants import ConstantsPosterior, constants_posterior
 from sumgp.prediction.derivative import DerivativePosterior, derivative_of, own_columns
 from sumgp.prediction.marginals import (
+    Centres,
     DrawnMarginals,
     GaussianMixture,
     PointMarginals,
     Points,
     drawn_marginals,
+    join_centres,
     join_marginals,
+    point_centres,
     point_marginals,
 )
 from sumgp.prediction.mixture import SkewedMixture, mixture_covariance, mixture_draws, with_variances
@@ -37,9 +40,10 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-BLOCK = 256  # points per block: bounds memory whatever the number of prediction points
+BLOCK = 1024  # points per block: bounds memory whatever the number of prediction points
 LARGEST_JOINT = 6000  # points times outputs of a joint covariance (0.3 GB)
 DRAWN_AT_ONCE = 2048  # points whose draws are kept at a time
+Part = TypeVar("Part")
 SHOWN_POINTS = 5  # points of the table in a notebook
 
 
@@ -47,8 +51,7 @@ SHOWN_POINTS = 5  # points of the table in a notebook
 class Posterior:
     """Outputs at prediction points given the data (and the law).
 
-    ``mean``, ``std`` (n, T), ``interval(level)`` and ``sample`` are in the user's units. ``noisy`` posteriors describe a
-    new measurement instead of the true value (see ``observed``).
+    All in the user's units. ``noisy``: of a new measurement instead of the true value (see ``observed``).
     """
 
     fitted: Fitted
@@ -80,9 +83,11 @@ class Posterior:
     def _n_outputs(self) -> int:
         return len(self.output_names)
 
-    def _blocks(self) -> Iterator[slice]:
+    def _by_blocks(self, told: Callable[[Fitted, int, Points], Part]) -> Iterator[Part]:
         for start in range(0, len(self.x), BLOCK):
-            yield slice(start, start + BLOCK)
+            x = self.x[start : start + BLOCK]
+            with threads_for(self.data.y.size):
+                yield told(self.fitted, self._n_outputs, Points(self.scaling.inputs(x), x))
 
     @cached_property
     def _marginals(self) -> PointMarginals:
@@ -92,13 +97,15 @@ class Posterior:
             return self.truth._marginals
         noise = np.max([c.noise for c in self.fitted.components], axis=0) if within else np.zeros(self._n_outputs)
         near = None if self.bounding is None else partial(self.bounding.near, self.scaling, noise)
-        parts: list[PointMarginals] = []
-        for block in self._blocks():
-            x = self.x[block]
-            with threads_for(self.data.y.size):
-                part = point_marginals(self.fitted, self._n_outputs, Points(self.scaling.inputs(x), x), near)
-            parts.append(part if len(self.x) <= DRAWN_AT_ONCE else replace(part, drawn_parts=[]))
-        return join_marginals(parts)
+        parts = self._by_blocks(partial(point_marginals, near=near))
+        return join_marginals([p if len(self.x) <= DRAWN_AT_ONCE else replace(p, drawn_parts=[]) for p in parts])
+
+    @property
+    def _centres(self) -> Centres:
+        """Of the mixture, alone where there are many points whose marginals nobody has asked for yet: half the work."""
+        if len(self.x) <= DRAWN_AT_ONCE or "_marginals" in self.__dict__:
+            return self._marginals.centres
+        return join_centres(self._by_blocks(point_centres))
 
     @cached_property
     def _mixture(self) -> GaussianMixture:
@@ -124,10 +131,10 @@ class Posterior:
         """(n, C) mixture mean brought back onto the law, unit-free."""
         if self.truth is not None:
             return self.truth._centre
-        law, centre = self.fitted.law, self._marginals.centre
+        law, (centre, covariance) = self.fitted.law, self._centres
         if law is None or len(self.fitted.weights) == 1:
             return centre
-        metric = self._marginals.covariance.copy()
+        metric = covariance.copy()
         metric[:, law.constants, :] = 0.0
         metric[:, :, law.constants] = 0.0
         return project(law, centre, metric, self.x).points
@@ -334,17 +341,10 @@ class Posterior:
         return as_xarray(self, level)
 
     def plot(
-        self,
-        ax: Any = None,
-        residual: bool = False,
-        labels: Mapping[str, str] | None = None,
-        level: float = 0.95,
+        self, ax: Any = None, residual: bool = False, labels: Mapping[str, str] | None = None, level: float = 0.95
     ) -> Figure:
-        """Figure with data, missing marks, mean and band of each output over the first input.
-
-        ``ax``: matplotlib axes to draw on, one for all outputs or one for each. ``residual``: a further panel with the
-        law's residual. ``labels``: texts for names, e.g. ``{"z": "position (m)"}``.
-        """
+        """Data, missing marks, mean and band of each output over the first input, on axes ``ax`` (one for all or one for
+        each) if given, with a panel of the law's ``residual`` if asked; ``labels``: e.g. ``{"z": "position (m)"}``."""
         from sumgp.prediction.tabulated import plot_posterior
 
         return plot_posterior(self, level, ax, residual, labels)

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from sumgp.errors import ConstraintError
-from sumgp.laws import BoundedLaw, Inequalities, Law, UnitFreeLaw, check_bounds, make_unit_free, project
+from sumgp.laws import BoundedLaw, Inequalities, Law, UnitFreeLaw, check_bounds, make_unit_free, project, projected_draws
 from sumgp.prediction import BoundedPoints, common_numbers, point_draws
 from sumgp.reconciliation.given import Forecasts, bound_law, error_covariances, read_forecasts
 from sumgp.reconciliation.result import Reconciled
-from sumgp.strategies import Unprojected, projected_draws
+from sumgp.strategies import Unprojected
 
 UNMET = 1e-6  # scaled residual above which a point counts as off the law
 

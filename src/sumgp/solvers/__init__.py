@@ -6,6 +6,8 @@ from sumgp.solvers.dense import (
     Dense,
     DenseEvidence,
     Evidence,
+    JointGaussian,
+    JointSum,
     Kronecker,
     KroneckerEvidence,
     Solver,
@@ -17,4 +19,4 @@ from sumgp.solvers.markov import Markov
 from sumgp.solvers.unknown_total import given_linear_law
 from sumgp.solvers.value_basis import MEAN_VARIANCE, ValueBasis
 from sumgp.solvers.vecchia import Vecchia
-from sumgp.solvers.weights import JointGaussian, JointSum, WeightPosterior, build_features, condition_on_data
+from sumgp.solvers.weights import Taper, WeightPosterior, build_features, condition_on_data, squares

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Kernel
 
-from sumgp.numerics import add_square, cholesky, mirrored, pivoted_cholesky, solve_cholesky, solve_lower, symmetric_root
+from sumgp.numerics import cholesky, pivoted_cholesky, solve_cholesky, solve_lower, symmetric_root
 from sumgp.priors import KernelDerivatives, MultitaskPrior, derivative_gram, nullspace_basis
 from sumgp.solvers.functionals import LatentFeatures, Opened, SlopeOfOffset, latent_features
 
@@ -41,10 +42,10 @@ class TermFeatures:
         return np.hstack(parts)
 
     def _across(self, x: np.ndarray) -> np.ndarray:
-        """Covariance between the pivots and x."""
+        """Covariance between the pivots and x, stored column by column as LAPACK reads it."""
         assert self.kernel is not None
         if self.order is None:
-            return self.kernel(self.pivots, x)
+            return self.kernel(x, self.pivots).T
         return derivative_gram(self.kernel, self.pivots, (0,) * len(self.order), x, self.order)
 
     def left_over(self, x: np.ndarray, phi: np.ndarray) -> np.ndarray:
@@ -54,7 +55,7 @@ class TermFeatures:
         if self.order is not None:
             prior = KernelDerivatives.paired(self.kernel, x, x).value(self.order, self.order)
             return np.maximum(prior - np.sum(phi**2, axis=1), 0.0)
-        return np.maximum(self.kernel.diag(x) + self.constant - np.sum(phi**2, axis=1), 0.0)
+        return np.maximum(self.kernel.diag(x) + self.constant - np.einsum("nr,nr->n", phi, phi), 0.0)
 
     def joint_left_over(self, x: np.ndarray, phi: np.ndarray) -> np.ndarray:
         """(n, n) covariance between points that the pivots do not carry."""
@@ -97,6 +98,16 @@ class FeatureMap:
         shape = (len(x), self.n_columns, -1)
         parts = [np.einsum("nr,cq->ncqr", phi, t.B).reshape(shape) for phi, t in zip(phis, self.terms, strict=True)]
         return np.concatenate(parts, axis=2), phis
+
+    def combined(self, weights: np.ndarray) -> np.ndarray:
+        """(r, C k) that the features of all terms are multiplied by to give G(x) ``weights``, for weights (w, k)."""
+        sizes = [len(t.pivots) + (t.constant > 0) for t in self.terms]
+        ends = np.cumsum([t.B.shape[1] * r for t, r in zip(self.terms, sizes, strict=True)])[:-1]
+        parts = [
+            np.einsum("cq,qrk->rck", t.B, part.reshape(t.B.shape[1], r, -1)).reshape(r, -1)
+            for t, r, part in zip(self.terms, sizes, np.split(weights, ends), strict=True)
+        ]
+        return np.concatenate(parts)
 
     def left_over(self, x: np.ndarray, phis: list[np.ndarray]) -> np.ndarray:
         """(n, C, C) covariance of e(x)."""
@@ -176,10 +187,8 @@ def build_features(
 
 
 def _within_law(root: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """A factor W (T, r) of a covariance on F f = const with F W = 0 to the last digit.
-
-    Where the unconstrained covariance is nearly singular, Schur conditioning leaves what round-off it magnifies.
-    """
+    """A factor W (T, r) of a covariance on F f = const with F W = 0 to the last digit: where the unconstrained covariance
+    is nearly singular, Schur conditioning leaves what round-off it magnifies."""
     back = np.linalg.pinv(F)
     for _ in range(2):
         root = root - back @ (F @ root)
@@ -194,7 +203,10 @@ def _lean(root: np.ndarray) -> np.ndarray:
 
 def _place(root: np.ndarray, soft: np.ndarray, T: int, U: int, Q: int) -> np.ndarray:
     """(T + U + Q, q) factor with the outputs' root on top and the soft errors' own variances at the bottom."""
-    return block_diag(root, np.zeros((U, 0)), np.diag(soft) if len(soft) else np.zeros((Q, 0)))
+    B = np.zeros((T + U + Q, root.shape[1] + len(soft)))
+    B[:T, : root.shape[1]] = root
+    B[range(T + U, T + U + len(soft)), range(root.shape[1], B.shape[1])] = soft
+    return B
 
 
 class AtPoints(NamedTuple):
@@ -216,19 +228,32 @@ class WeightPosterior:
 
     def at(self, x: np.ndarray, x_law: np.ndarray) -> AtPoints:
         """The posterior at x, the left-over included."""
-        G, phis = self.features.design(x)
-        return AtPoints(*self._moments(G, x_law), self.features.left_over(x, phis), phis)
+        mean, root, phis = self._moments(x, x_law)
+        return AtPoints(mean, root, self.features.left_over(x, phis), phis)
 
     def carried(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and root: all there is at points the features were built on."""
-        return self._moments(self.features.design(x)[0], x_law)
+        return self._moments(x, x_law)[:2]
 
-    def _moments(self, G: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean = G @ self.mean
+    def _moments(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+        shape = (len(x), self.features.n_columns, len(self.mean))
+        # One product of two matrices: a stack of small ones takes several times as long.
+        if isinstance(self.features, FeatureMap):
+            phis = [term.phi(x) for term in self.features.terms]
+            phi = np.hstack(phis)
+            mean, root = phi @ self._by_features[0], phi @ self._by_features[1]
+        else:
+            G, phis = self.features.design(x)
+            mean, root = G @ self.mean, G.reshape(-1, len(self.mean)) @ self.root
         if self.features.offset is not None:
             mean = self.features.offset.onto_law(mean + self.features.offset(x_law), x_law)
-        # One product of two matrices: a stack of small ones takes several times as long.
-        return mean, (G.reshape(G.shape[0] * G.shape[1], G.shape[2]) @ self.root).reshape(G.shape)
+        return mean, root.reshape(shape), phis
+
+    @cached_property
+    def _by_features(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (r, C) and root (r, C weights) for each feature of a ``FeatureMap``."""
+        assert isinstance(self.features, FeatureMap)
+        return self.features.combined(self.mean[:, None]), self.features.combined(self.root)
 
     def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> WeightPosterior:
         """The derivatives of all columns."""
@@ -281,69 +306,44 @@ def _whitened(prior: MultitaskPrior, theta: np.ndarray, G: np.ndarray, target: n
     return np.concatenate(rows), np.concatenate(values)
 
 
+FEW_COLUMNS = 8  # up to which products of single columns are faster than a stack of small matrix products
+
+
+def squares(root: np.ndarray) -> np.ndarray:
+    """(n, C, C) root root^T at each point, of (n, C, w)."""
+    n, C, _ = root.shape
+    if C > FEW_COLUMNS:
+        return root @ root.transpose(0, 2, 1)
+    result = np.empty((n, C, C))
+    for c in range(C):
+        for d in range(c + 1):
+            result[:, c, d] = result[:, d, c] = np.einsum("nw,nw->n", root[:, c], root[:, d])
+    return result
+
+
 @dataclass(frozen=True)
-class JointGaussian:
-    """Points with ``mean`` (n, C) and covariance plus plus^T - minus minus^T + the parts in ``left``, few columns each."""
+class Taper:
+    """exp(-|x - x'| / length) between points: how far the law at one point may speak about another (0 = not at all).
 
-    mean: np.ndarray
-    plus: np.ndarray  # (n, C, a)
-    minus: np.ndarray  # (n, C, b)
-    left: tuple[Opened, ...]
+    Only outputs are tapered; constants shared by all points and soft errors keep their correlations.
+    """
 
-    def moved(self, mean: np.ndarray, A: np.ndarray) -> JointGaussian:
-        """The same points at other means, their deviations multiplied by A (n, C, C)."""
-        left = tuple(Opened(part.K, A @ part.B) for part in self.left)
-        return JointGaussian(mean, A @ self.plus, A @ self.minus, left)
+    length: float  # in lengthscales along each input
+    lengthscale: np.ndarray  # (D,)
+    n_outputs: int
 
-    def outputs(self, count: int) -> JointGaussian:
-        """The first ``count`` columns alone."""
-        left = tuple(Opened(part.K, part.B[:, :count]) for part in self.left)
-        return replace(self, mean=self.mean[:, :count], plus=self.plus[:, :count], minus=self.minus[:, :count], left=left)
+    def between(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """(n, m) factors."""
+        distance = cdist(x / self.lengthscale, z / self.lengthscale)
+        if self.length == 0.0:
+            return (distance == 0.0).astype(float)
+        return np.exp(-distance / self.length)
 
-    def covariance(self) -> np.ndarray:
-        """(nC, nC), ordered point by point."""
-        total = JointSum(*self.mean.shape)
-        total.add(self, 1.0)
-        return total.matrix()
-
-
-class JointSum:
-    """A weighted sum of joint covariances (nC, nC): the lower triangle alone until all are added."""
-
-    def __init__(self, n_points: int, n_columns: int) -> None:
-        size = n_points * n_columns
-        self._lower = np.zeros((size, size), order="F")
-        self._pairs: dict[tuple[int, int], np.ndarray] = {}
-        self._n, self._C = n_points, n_columns
-
-    def add(self, part: JointGaussian, weight: float) -> None:
-        """Add ``weight`` times the covariance of a part."""
-        size = self._n * self._C
-        add_square(self._lower, part.plus.reshape(size, -1), weight)
-        add_square(self._lower, part.minus.reshape(size, -1), -weight)
-        for K, B in part.left:
-            for c in range(self._C):
-                for d in range(c + 1):
-                    self._add_pair(c, d, K, weight * B[:, c], B[:, d])
-
-    def _add_pair(self, c: int, d: int, K: np.ndarray, B_c: np.ndarray, B_d: np.ndarray) -> None:
-        """Add K_ij B_ic B_jd^T to what columns c and d have in common."""
-        if not (B_c.any() and B_d.any()):
-            return
-        product = B_c @ B_d.T
-        product *= K
-        known = self._pairs.get((c, d))
-        self._pairs[c, d] = product if known is None else np.add(known, product, out=known)
-
-    def add_squares(self, root: np.ndarray) -> None:
-        """Add root root^T with ``root`` (nC, a)."""
-        add_square(self._lower, root, 1.0)
-
-    def matrix(self) -> np.ndarray:
-        """The sum, symmetric."""
-        full, C = mirrored(self._lower), self._C
-        for (c, d), block in self._pairs.items():
-            full[c::C, d::C] += block
-            if c != d:
-                full[d::C, c::C] += block.T
-        return full
+    def apply(self, blocks: np.ndarray, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Multiply covariance blocks (n, C, m, C) between points x and z."""
+        T = self.n_outputs
+        result = blocks.copy()
+        result[:, :T, :, :T] *= self.between(x, z)[:, None, :, None]
+        result[:, :T, :, T:] = 0.0
+        result[:, T:, :, :T] = 0.0
+        return result

@@ -26,5 +26,4 @@ from sumgp.strategies.weight_component import (
     Unprojected,
     join_points,
     plain_component,
-    projected_draws,
 )

@@ -50,8 +50,8 @@ class Collocated(Strategy):
 
     def series_plan(self, problem: FitProblem) -> SeriesPlan:
         raise ConstraintError(
-            "solver: Markov() cannot impose this law with derivatives; leave solver=None and give at most "
-            f"{MOST_POINTS} rows, or strategy=Unconstrained()"
+            "solver: Markov() cannot impose this law with derivatives, which holds at points only; with solver=None it "
+            f"takes at most {MOST_POINTS} rows, and strategy=Unconstrained() takes all of them without the law"
         )
 
     def fit_rows(self, problem: FitProblem) -> Fitted:
@@ -80,8 +80,10 @@ def check_supported(problem: FitProblem, law: Law) -> None:
             "give it as a function of the inputs"
         )
     if len(problem.data.x) > MOST_POINTS:
-        got = f"{len(problem.data.x)}"
-        raise DataError(worded("X", f"at most {MOST_POINTS} rows for a law with derivatives", got, "thin them out"))
+        rows = len(problem.data.x)
+        wanted = f"at most {MOST_POINTS} rows for a law with derivatives that is imposed at points"
+        remedy = f"fit one of every {-(-rows // MOST_POINTS)} rows, or means of as many"
+        raise DataError("X", wanted, f"{rows}", remedy)
     if np.all(np.ptp(problem.data.x, axis=0) == 0):
         raise DataError(worded("X", "at least two different inputs for a law with derivatives", "one", "give more rows"))
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sumgp.laws import UnitFreeLaw, project
+from sumgp.laws import UnitFreeLaw, project, projected_draws
 from sumgp.priors import lengthscale_mask
 from sumgp.solvers import ValueBasis
 from sumgp.strategies.problem import PosteriorComponent
-from sumgp.strategies.weight_component import LocalPosterior, moving_metric, projected_draws
+from sumgp.strategies.weight_component import LocalPosterior, moving_metric
 
 NEGLIGIBLE = 1e-10  # variance that the weights do not span, as a share of the prior's, below which draws leave it out
 

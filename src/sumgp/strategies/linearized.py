@@ -13,13 +13,13 @@ from sumgp.errors import NumericalError, Status, warn
 from sumgp.laws import LawSetup, UnitFreeLaw, set_up_law
 from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
 from sumgp.priors import MultitaskPrior, local_lengthscales
-from sumgp.solvers import WeightPosterior
+from sumgp.solvers import Taper, WeightPosterior
 from sumgp.strategies.averaging import MANY_FREE, Build, Candidates, Mixed, approximate_evidence, fit_candidates, joined, mix
 from sumgp.strategies.eliminated import disagreement, fit_eliminated
 from sumgp.strategies.left_out import TaperWeights, not_against_rows, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import stacked
-from sumgp.strategies.weight_component import Component, LawConditioning, Taper, given_data, plain_component
+from sumgp.strategies.weight_component import Component, LawConditioning, given_data, plain_component
 
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
 EVIDENCE_POINTS = 120.0  # law points for which ``EVIDENCE_SHARE`` holds: the sd grows with the root of their number

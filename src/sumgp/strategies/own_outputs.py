@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 
 from sumgp.hyperparameters import lengths_penalty, own_lengthscales, row_spacing
-from sumgp.laws import UnitFreeLaw, project
+from sumgp.laws import UnitFreeLaw, project, projected_draws
 from sumgp.numerics import LOG_2PI
 from sumgp.priors import hyper_priors, quasi_periodic, shown_period
 from sumgp.solvers import JointGaussian
@@ -23,7 +23,6 @@ from sumgp.strategies.weight_component import (
     local_posteriors,
     moved_onto_law,
     moving_metric,
-    projected_draws,
 )
 
 STEP = 0.35  # between logarithms of lengthscales; a maximum is about twice as wide

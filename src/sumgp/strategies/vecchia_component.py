@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sumgp.laws import RightSides, UnitFreeLaw, project
+from sumgp.laws import RightSides, UnitFreeLaw, project, projected_draws
 from sumgp.numerics import cholesky
 from sumgp.solvers.vecchia import LatentField, SeparateFields
 from sumgp.strategies.problem import PosteriorComponent
-from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moving_metric, projected_draws
+from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moving_metric
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Posterior given data and law under one set of hyperparameters, in weight space, and what the law makes of it at points."""
+"""Posterior given data and law under one set of hyperparameters, in weight space."""
 
 from __future__ import annotations
 
@@ -9,31 +9,28 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sumgp.laws import Bend, UnitFreeLaw, bend, project
+from sumgp.laws import Bend, Projection, UnitFreeLaw, bend, project, projected_draws
 from sumgp.lawsolve import LawSolution
 from sumgp.numerics import solve_lower
 from sumgp.priors import MultitaskPrior, lengthscale_mask
-from sumgp.solvers import JointGaussian, WeightPosterior, build_features, condition_on_data
+from sumgp.solvers import JointGaussian, Taper, WeightPosterior, build_features, condition_on_data, squares
 from sumgp.strategies.problem import FitProblem, PosteriorComponent
 
-DRAW_HALVINGS = 30  # of a draw's step: among thousands some start where a law is almost flat
 FLAT = 0.05  # standard deviation across the law, relative to that along it, below which draws start in the tangent
 
 
 @dataclass(frozen=True, eq=False)
 class LocalPosterior:
-    """Mean (n, C) and covariance (n, C, C) of single points; with a curved law its bend, and what its draws start from."""
+    """Mean (n, C) and covariance (n, C, C) of single points; with a curved law what that makes of them."""
 
     mean: np.ndarray
     covariance: np.ndarray
-    bend: Bend | None = None
-    free: Unprojected | None = None
+    curved: CurvedPoints | None = None
 
     def at(self, rows: slice | np.ndarray) -> LocalPosterior:
         """Some of the points."""
-        bent = None if self.bend is None else Bend(self.bend.shift[rows], self.bend.variance[rows])
-        free = None if self.free is None else self.free.at(rows)
-        return LocalPosterior(self.mean[rows], self.covariance[rows], bent, free)
+        curved = None if self.curved is None else replace(self.curved, rows=self.curved.rows[rows])
+        return LocalPosterior(self.mean[rows], self.covariance[rows], curved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +53,63 @@ class Unprojected:
 def join_points(parts: Sequence[Unprojected]) -> Unprojected:
     """The points of all parts in turn."""
     mean, covariance = np.concatenate([part.mean for part in parts]), np.concatenate([part.covariance for part in parts])
-    if parts[0].metric is None:
-        return Unprojected(mean, covariance)
-    return Unprojected(
-        mean,
-        covariance,
-        np.concatenate([part.metric for part in parts if part.metric is not None]),
-        np.concatenate([part.open_by_data for part in parts if part.open_by_data is not None]),
-    )
+    metrics = [part.metric for part in parts if part.metric is not None]
+    left = [part.open_by_data for part in parts if part.open_by_data is not None]
+    return Unprojected(mean, covariance, *(np.concatenate(some) if some else None for some in (metrics, left)))
+
+
+@dataclass(frozen=True, eq=False)
+class CurvedPoints:
+    """The ``rows`` of points moved onto a curved law; what only spreads need is computed when first asked for."""
+
+    moved: _Moved
+    rows: np.ndarray
+
+    @property
+    def bend(self) -> Bend:
+        """Of the law there."""
+        return Bend(self.moved.bend.shift[self.rows], self.moved.bend.variance[self.rows])
+
+    @property
+    def free(self) -> Unprojected:
+        """What draws start from."""
+        return self.moved.start.at(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Moved:
+    """Points at x, in the user's units, before and after they were moved onto a curved law."""
+
+    law: UnitFreeLaw
+    free: Unprojected
+    projection: Projection
+    tangent: np.ndarray  # (n, C, C) covariances
+    x: np.ndarray
+
+    @cached_property
+    def bend(self) -> Bend:
+        """Far from the law's neighbourhood its second derivative says nothing: no bend exceeds what the data leave open."""
+        left = self.free.open_by_data
+        assert left is not None
+        with np.errstate(over="ignore", invalid="ignore"):
+            curved = bend(self.law, self.projection.points, self.tangent, self.projection.gain, self.x)
+            size = curved.size**2
+            share = np.minimum(1.0, left / np.maximum(size, 1e-300))
+            # An exponential a standard deviation away may overflow.
+            return Bend(
+                np.where(np.isfinite(size), np.sqrt(share) * curved.shift, 0.0),
+                np.where(np.isfinite(size), share * curved.variance, left),
+            )
+
+    @cached_property
+    def start(self) -> Unprojected:
+        """Of draws. A spread across the law that is small against that along it is taken back by the projection of draws,
+        but is known to few digits only: it counts as none."""
+        A, free, tangent = self.projection.projectors, self.free, self.tangent
+        across = np.eye(A.shape[1]) - A
+        crossing = np.einsum("ncd,nde,nce->nc", across, free.covariance, across).max(axis=1)
+        flat = crossing < (FLAT * FLAT) * np.einsum("ncc->nc", tangent).max(axis=1)
+        return replace(free, covariance=np.where(flat[:, None, None], tangent, free.covariance))
 
 
 class MovedOntoLaw(Protocol):
@@ -83,81 +129,43 @@ def local_posteriors(components: Sequence[MovedOntoLaw], x: np.ndarray, x_law: n
     result = [LocalPosterior(part.mean, part.covariance) for part in parts]
     laws, n = {k: c.law for k, c in enumerate(components) if c.law is not None}, len(x_law)
     if laws:
-        moved = moved_onto_law(
-            next(iter(laws.values())), join_points([parts[k] for k in laws]), np.tile(x_law, (len(laws), 1))
-        )
+        law, joined = next(iter(laws.values())), join_points([parts[k] for k in laws])
+        moved = moved_onto_law(law, joined, np.tile(x_law, (len(laws), 1)))
         for place, k in enumerate(laws):
             result[k] = moved.at(slice(place * n, (place + 1) * n))
     return result
 
 
 def moved_onto_law(law: UnitFreeLaw, free: Unprojected, x: np.ndarray) -> LocalPosterior:
-    """Project each point onto the law at x in the user's units.
-
-    Far from the law's neighbourhood its second derivative says nothing: no bend exceeds what the data leave open.
-    """
-    assert free.metric is not None and free.open_by_data is not None
+    """Project each point onto the law at x in the user's units."""
+    assert free.metric is not None
     projection = project(law, free.mean, free.metric, x)
     A = projection.projectors
     tangent = A @ free.covariance @ A.transpose(0, 2, 1)
     if law.is_linear:
         return LocalPosterior(projection.points, tangent)
-    with np.errstate(over="ignore", invalid="ignore"):
-        curved = bend(law, projection.points, tangent, projection.gain, x)
-        size = curved.size**2
-        share = np.minimum(1.0, free.open_by_data / np.maximum(size, 1e-300))
-        # An exponential a standard deviation away may overflow.
-        limited = Bend(
-            np.where(np.isfinite(size), np.sqrt(share) * curved.shift, 0.0),
-            np.where(np.isfinite(size), share * curved.variance, free.open_by_data),
-        )
-    # A spread across the law that is small against that along it is taken back by the projection of draws, but is known
-    # to few digits only.
-    across = np.eye(A.shape[1]) - A
-    crossing = np.einsum("ncd,nde,nce->nc", across, free.covariance, across).max(axis=1)
-    flat = crossing < (FLAT * FLAT) * np.einsum("ncc->nc", tangent).max(axis=1)
-    drawn = replace(free, covariance=np.where(flat[:, None, None], tangent, free.covariance))
-    return LocalPosterior(projection.points, tangent, limited, drawn)
-
-
-def projected_draws(law: UnitFreeLaw, draws: np.ndarray, metric: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Draws (count, n, C) moved onto the law point by point, in one metric (n, C, C) for all or each in its own."""
-    # Among many draws some start where the law is almost flat.
-    count, n, C = draws.shape
-    metrics = np.broadcast_to(metric, (count, n, C, C)).reshape(count * n, C, C)
-    moved = project(law, draws.reshape(count * n, C), metrics, np.tile(x, (count, 1)), halvings=DRAW_HALVINGS)
-    return moved.points.reshape(count, n, C)
+    curved = CurvedPoints(_Moved(law, free, projection, tangent, x), np.arange(len(x)))
+    return LocalPosterior(projection.points, tangent, curved)
 
 
 TRACE = 1e-10  # of the largest local variance, added to every output's: no output is immovable
 
 
-@dataclass(frozen=True)
-class Taper:
-    """exp(-|x - x'| / length) between points: how far the law at one point may speak about another (0 = not at all).
+def moving_metric(local: np.ndarray, conditioned: np.ndarray, exact: bool, unknown: slice) -> np.ndarray:
+    """Covariance (n, C, C) in which points are moved: the columns ``unknown``, constants shared by all points, stay put.
 
-    Only outputs are tapered; constants shared by all points and soft errors keep their correlations.
+    ``local`` is given the data alone, ``conditioned`` given a law elsewhere too. If that is linear (``exact``), the latter
+    makes the move exact conditioning; it vanishes where the law is known already, so a trace of the former keeps
+    directions defined there.
     """
-
-    length: float  # in lengthscales along each input
-    lengthscale: np.ndarray  # (D,)
-    n_outputs: int
-
-    def between(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """(n, m) factors."""
-        distance = np.sqrt(np.sum(((x[:, None, :] - z[None, :, :]) / self.lengthscale) ** 2, axis=2))
-        if self.length == 0.0:
-            return (distance == 0.0).astype(float)
-        return np.exp(-distance / self.length)
-
-    def apply(self, blocks: np.ndarray, x: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Multiply covariance blocks (n, C, m, C) between points x and z."""
-        T = self.n_outputs
-        result = blocks.copy()
-        result[:, :T, :, :T] *= self.between(x, z)[:, None, :, None]
-        result[:, :T, :, T:] = 0.0
-        result[:, T:, :, :T] = 0.0
-        return result
+    metric = conditioned + TRACE * local if exact else local.copy()
+    metric[:, unknown, :] = 0.0
+    metric[:, :, unknown] = 0.0
+    movable = [c for c in range(metric.shape[1]) if not unknown.start <= c < unknown.stop]
+    size = local[:, movable, movable].max(axis=1)
+    outputs = range(unknown.start)
+    metric[:, outputs, outputs] += TRACE * size[:, None]
+    return metric
 
 
 @dataclass(frozen=True)
@@ -228,11 +236,11 @@ class Component(PosteriorComponent):
     def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
         """Each point on its own, given the data and the law elsewhere, before it is moved onto the law."""
         mean, root, left, _ = self.posterior.at(x, x_law)
-        data_only = root @ root.transpose(0, 2, 1) + left
+        data_only = squares(root) + left
         covariance = data_only
         if self.conditioning is not None:
             mean, gain = self._law_update(x, mean, root)
-            covariance = data_only - gain @ gain.transpose(0, 2, 1)
+            covariance = data_only - squares(gain)
         if self.law is None:
             return Unprojected(mean, covariance)
         return Unprojected(mean, covariance, self._metric(data_only, covariance), np.einsum("ncc->nc", data_only))
@@ -241,14 +249,14 @@ class Component(PosteriorComponent):
         """All points together before projection, and the metric (n, C, C) of that."""
         mean, root, left, phis = self.posterior.at(x, x_law)
         n, C = mean.shape
-        local = root @ root.transpose(0, 2, 1) + left
+        local = squares(root) + left
         gain = np.zeros((n, C, 0))
         if self.conditioning is not None:
             mean, gain = self._law_update(x, mean, root)
         whole = JointGaussian(mean, root, gain, self.posterior.features.opened(x, phis))
         if self.law is None:
             return whole, local
-        return whole, self._metric(local, local - gain @ gain.transpose(0, 2, 1))
+        return whole, self._metric(local, local - squares(gain))
 
     def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> JointGaussian:
         """All points together, with the means and the variances of ``marginals``."""
@@ -282,7 +290,7 @@ class Component(PosteriorComponent):
         mean, root, left, phis = self.posterior.at(x, x_law)
         draws = mean + np.einsum("ncw,kw->knc", root, generator.standard_normal((count, root.shape[2])))
         draws += self.posterior.features.open_draws(x, phis, count, generator)
-        return draws, root @ root.transpose(0, 2, 1) + left
+        return draws, squares(root) + left
 
     def _law_update(self, x: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, C) given the law at its points, and gain (n, C, rows) with covariance drop gain gain^T."""
@@ -292,41 +300,38 @@ class Component(PosteriorComponent):
         if law.taper is None:
             both = root.reshape(n * C, -1) @ self._law_on_weights
             return mean + both[:, -1].reshape(n, C), both[:, :-1].reshape(n, C, -1)
-        blocks = law.taper.apply(np.tensordot(root, law.root, axes=([2], [2])), x, law.points)  # (n, C, m, C)
-        cross = np.einsum("ncmd,mrd->mrnc", blocks, law.solution.J).reshape(-1, n * C)
-        updated = mean + (law.solution.w @ cross).reshape(n, C)
-        return updated, solve_lower(law.solution.factor, cross).T.reshape(n, C, -1)
+        T, shape = law.taper.n_outputs, (-1, *law.solution.J.shape[:2])
+        by_outputs, by_others = self._law_rows
+        factors = law.taper.between(x, law.points)[:, None, :, None]
+        cross = (root[:, :T].reshape(n * T, -1) @ by_outputs).reshape(n, *shape)
+        cross *= factors
+        if C > T:
+            others = (root[:, T:].reshape(n * (C - T), -1) @ by_others).reshape(n, *shape)
+            cross = np.concatenate([cross, others], axis=1)
+        cross = cross.reshape(n * C, -1)
+        gain = solve_lower(law.solution.factor, cross.T).T
+        return mean + (cross @ law.solution.w).reshape(n, C), gain.reshape(n, C, -1)
+
+    @cached_property
+    def _law_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """(weights, rows): the law's rows at its points, by the columns that a taper reaches and by the others."""
+        law = self.conditioning
+        assert law is not None
+        T = self.n_columns if law.taper is None else law.taper.n_outputs
+        parts = [np.einsum("mrd,mdw->wmr", law.solution.J[:, :, c], law.root[:, c]) for c in (slice(T), slice(T, None))]
+        return parts[0].reshape(len(parts[0]), -1), parts[1].reshape(len(parts[1]), -1)
 
     @cached_property
     def _law_on_weights(self) -> np.ndarray:
         """(weights, rows + 1): what a root at any point is multiplied by to give the gain, and the change of the mean."""
-        law = self.conditioning
-        assert law is not None
-        J_root = np.einsum("mrd,mdw->mrw", law.solution.J, law.root).reshape(-1, law.root.shape[2])
-        return np.column_stack([solve_lower(law.solution.factor, J_root).T, law.solution.w @ J_root])
+        rows, solution = self._law_rows[0], self.conditioning.solution  # type: ignore[union-attr]
+        return np.column_stack([solve_lower(solution.factor, rows.T).T, rows @ solution.w])
 
     def _metric(self, local: np.ndarray, conditioned: np.ndarray) -> np.ndarray:
         """Covariance (n, C, C) in which points are moved onto the law."""
         assert self.law is not None
         exact = self.conditioning is not None and self.conditioning.exact
         return moving_metric(local, conditioned, exact, self.law.constants)
-
-
-def moving_metric(local: np.ndarray, conditioned: np.ndarray, exact: bool, unknown: slice) -> np.ndarray:
-    """Covariance (n, C, C) in which points are moved: the columns ``unknown``, constants shared by all points, stay put.
-
-    ``local`` is given the data alone, ``conditioned`` given a law elsewhere too. If that is linear (``exact``), the latter
-    makes the move exact conditioning; it vanishes where the law is known already, so a trace of the former keeps
-    directions defined there.
-    """
-    metric = conditioned + TRACE * local if exact else local.copy()
-    metric[:, unknown, :] = 0.0
-    metric[:, :, unknown] = 0.0
-    movable = [c for c in range(metric.shape[1]) if not unknown.start <= c < unknown.stop]
-    size = local[:, movable, movable].max(axis=1)
-    outputs = range(unknown.start)
-    metric[:, outputs, outputs] += TRACE * size[:, None]
-    return metric
 
 
 def given_data(
