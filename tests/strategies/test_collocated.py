@@ -318,7 +318,7 @@ def test_a_search_that_does_not_settle_ends_and_says_so(monkeypatch: pytest.Monk
         ({"strategy": sumgp.Conditioned()}, ConstraintError, "laws with derivatives"),
         ({"strategy": sumgp.Projected()}, ConstraintError, "laws with derivatives"),
         ({"strategy": sumgp.Transformed()}, ConstraintError, "laws with derivatives"),
-        ({"solver": sumgp.Markov()}, ConstraintError, "leave solver=None"),
+        ({"solver": sumgp.Markov()}, ConstraintError, "with solver=None"),
     ],
 )
 def test_what_cannot_be_done_says_what_to_use_instead(more: dict[str, Any], error: type[Exception], phrase: str) -> None:

@@ -145,8 +145,8 @@ def _report(path: Path, candidates: list[Candidate], weights: np.ndarray, proble
         )
     elif unexplained := _unexplained(path.setting, best):
         status = (
-            f"under the law {unexplained} is mostly noise: so it is, or the best solution was not found; give constants that "
-            "are known, more rows, or rows where the outputs turn"
+            f"under the law {unexplained} is mostly noise: so it is, or the best solution was not found; give constants "
+            "that are known, more rows, or rows where the outputs turn"
         )
     if _worse_than_without(path, best):
         status = (
