@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sumgp import ConstraintError, LinearConstraint, parse_constraint
+from sumgp import ConstrainedGP, ConstraintError, LinearConstraint, parse_constraint
 from sumgp.laws import AllOf, Derivative, FormulaConstraint, SumLaw, as_operator, explain_law, homogeneous_rows
 
 FITZHUGH = ["d(V, t) = c*(V - V**3/3 + R)", "d(R, t) = -(V - a + b*R)/c"]
@@ -121,3 +121,9 @@ def test_explained_as_written() -> None:
     assert "1 * d(z, t): derivative" in told
     assert "d(V, t) = c*(V - V**3/3 + R)" in str(FormulaConstraint(FITZHUGH, UNKNOWN))
     assert "estimated constants: a, b, c" in str(FormulaConstraint(FITZHUGH, UNKNOWN))
+
+
+def test_a_bound_on_a_constant_says_how_to_keep_it_positive() -> None:
+    model = ConstrainedGP(["d(n, t) = r*n", "r >= 0"], outputs=["n"], inputs=["t"], constants={"r": "unknown"})
+    with pytest.raises(ConstraintError, match=r"constant r positive write exp\(log_r\)"):
+        model.fit(np.arange(4.0), np.ones(4))

@@ -12,8 +12,8 @@ from sumgp import ConstrainedGP, SumConstraint, Term
 from sumgp.paper_method import Transformed
 from sumgp.paper_method.engines import ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
 from sumgp.paper_method.engines.sites import Engine
-from sumgp.paper_method.evidence import Observations, TransformedEvidence, UnitFreeLikelihood
-from sumgp.paper_method.likelihoods import LinkedLikelihood
+from sumgp.paper_method.evidence import Observations, TransformedEvidence
+from sumgp.paper_method.likelihoods import LinkedLikelihood, StackedLikelihood
 from sumgp.paper_method.transformed import Model, _correction, _starts, fit_alone, prepare
 from sumgp.priors.multitask import MultitaskPrior
 from sumgp.strategies import Unconstrained
@@ -174,10 +174,11 @@ def _without_auxiliary(engine: Engine) -> tuple[MultitaskPrior, Observations]:
 def test_unit_free_likelihood_chains_every_derivative() -> None:
     y, reference = np.array([0.4, -1.1, 0.9]), np.array([0.5, -1.0, 1.0])
     inner = LinkedLikelihood(y, np.array([0.1, 0.2, 0.3]), Square(), reference)
-    likelihood = UnitFreeLikelihood(inner, np.array([0.3, 0.5, -0.2]), np.array([2.0, 0.7, 5.0]))
+    shift, scale = np.array([0.3, 0.5, -0.2]), np.array([2.0, 0.7, 5.0])
+    likelihood = StackedLikelihood((inner,), (np.arange(3),), shift, scale)
     u, step = np.array([0.2, 0.9, 0.3]), 1e-5
     here, up, down = (likelihood.terms(u + k * step) for k in (0, 1, -1))
-    np.testing.assert_allclose(here.log_density, inner.terms(likelihood.shift + likelihood.scale * u).log_density)
+    np.testing.assert_allclose(here.log_density, inner.terms(shift + scale * u).log_density)
     for value, slope in (("log_density", "first"), ("first", "second"), ("curvature", "curvature_first")):
         differences = (getattr(up, value) - getattr(down, value)) / (2 * step)
         np.testing.assert_allclose(getattr(here, slope), differences, rtol=1e-6, atol=1e-6)
@@ -186,6 +187,6 @@ def test_unit_free_likelihood_chains_every_derivative() -> None:
         differences = (getattr(louder, value) - getattr(softer, value)) / (2 * step)
         np.testing.assert_allclose(getattr(here, slope), differences, rtol=1e-6, atol=1e-6)
     sites, own = likelihood.moment_sites(), inner.moment_sites()
-    np.testing.assert_allclose(likelihood.shift + likelihood.scale * sites.targets, own.targets)
-    np.testing.assert_allclose(likelihood.scale**2 * sites.variances, own.variances)
-    np.testing.assert_allclose(likelihood.kinks * likelihood.scale[:, None] + likelihood.shift[:, None], inner.kinks)
+    np.testing.assert_allclose(shift + scale * sites.targets, own.targets)
+    np.testing.assert_allclose(scale**2 * sites.variances, own.variances)
+    np.testing.assert_allclose(likelihood.kinks * scale[:, None] + shift[:, None], inner.kinks)

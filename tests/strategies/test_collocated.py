@@ -57,6 +57,21 @@ def test_about_as_good_as_least_squares_on_the_solved_equation() -> None:
     assert np.mean(inside) > 0.8
 
 
+def test_little_noise_leaves_the_error_of_the_numbers_that_are_open() -> None:
+    """A second-order equation against least squares on its solution a sin t + b cos t: the same curve, the same width."""
+    generator, noise = np.random.default_rng(5), 0.001
+    t = np.sort(generator.uniform(0.0, 10.0, 16))
+    y = np.sin(t) + noise * generator.standard_normal(16)
+    posterior = (
+        ConstrainedGP("d(z, t, 2) = -z", outputs=["z"], inputs=["t"]).fit(t, y).posterior(np.linspace(t[0], t[-1], 40))
+    )
+    at, new = (np.column_stack([np.sin(s), np.cos(s)]) for s in (t, np.linspace(t[0], t[-1], 40)))
+    exact = new @ np.linalg.lstsq(at, y, rcond=None)[0]
+    sd = noise * np.sqrt(np.einsum("nk,kl,nl->n", new, np.linalg.inv(at.T @ at), new))
+    assert np.sqrt(np.mean(((posterior.mean[:, 0] - exact) / sd) ** 2)) < 0.25
+    assert 0.6 < np.mean(posterior.std[:, 0]) / np.mean(sd) < 1.6  # the noise is estimated from 14 degrees of freedom
+
+
 def test_an_equation_without_unknown_constants() -> None:
     """Against least squares on its solution n(0) exp(-t / 2), a linear problem with one parameter: within its error."""
     t = np.linspace(0.0, 5.0, 12)

@@ -13,67 +13,10 @@ import numpy as np
 from sumgp.errors import NumericalError, SumGPWarning
 from sumgp.numerics import SchurConditioning
 from sumgp.paper_method.engines import Engine, SiteResult
-from sumgp.paper_method.likelihoods import Likelihood, NoisySites, Terms, column
+from sumgp.paper_method.likelihoods import StackedLikelihood
 from sumgp.priors import KernelOnPoints, MultitaskPrior
 
 REMEMBERED = 500  # results by hyperparameters: those of a search and its draws
-
-
-@dataclass(frozen=True, eq=False)
-class UnitFreeLikelihood(Likelihood):
-    """``inner`` as a function of unit-free latent values u: p(y | shift + scale u), densities still those of y."""
-
-    inner: Likelihood
-    shift: np.ndarray  # (n,)
-    scale: np.ndarray  # (n,)
-
-    @property
-    def noise(self) -> np.ndarray:  # type: ignore[override]
-        return self.inner.noise
-
-    @property
-    def active(self) -> np.ndarray:
-        return self.inner.active
-
-    @property
-    def kinks(self) -> np.ndarray:
-        return (self.inner.kinks - self.shift[:, None]) / self.scale[:, None]
-
-    def terms(self, u: np.ndarray) -> Terms:
-        scale = column(self.scale, u)
-        t = self.inner.terms(column(self.shift, u) + scale * u)
-        return Terms(
-            log_density=t.log_density,
-            first=scale * t.first,
-            second=scale**2 * t.second,
-            curvature=scale**2 * t.curvature,
-            curvature_first=scale**3 * t.curvature_first,
-            noise=t.noise,
-            first_noise=scale * t.first_noise,
-            curvature_noise=scale**2 * t.curvature_noise,
-        )
-
-    def plain_sites(self) -> NoisySites:
-        return self._unit_free(self.inner.plain_sites())
-
-    def moment_sites(self) -> NoisySites:
-        return self._unit_free(self.inner.moment_sites())
-
-    def _unit_free(self, sites: NoisySites) -> NoisySites:
-        square = self.scale**2
-        return NoisySites(
-            (sites.targets - self.shift) / self.scale,
-            sites.variances / square,
-            sites.targets_noise / self.scale,
-            sites.variances_noise / square,
-        )
-
-    def without_gaussian(self) -> tuple[np.ndarray, Likelihood]:
-        kept, curved = self.inner.without_gaussian()
-        return kept, UnitFreeLikelihood(curved, self.shift[kept], self.scale[kept])
-
-    def with_noise(self, noise: np.ndarray) -> UnitFreeLikelihood:
-        return UnitFreeLikelihood(self.inner.with_noise(noise), self.shift, self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +36,11 @@ class Observations:
     row: np.ndarray
     virtual: np.ndarray
     noise_unit: np.ndarray
-    likelihood: UnitFreeLikelihood
+    likelihood: StackedLikelihood
     share: float
     twice: np.ndarray
 
-    def with_noise(self, variances: np.ndarray, counted_once: bool = False) -> UnitFreeLikelihood:
+    def with_noise(self, variances: np.ndarray, counted_once: bool = False) -> StackedLikelihood:
         """The likelihood for unit-free noise variances (L,) of the tasks, or (N, L).
 
         ``counted_once``: what is seen twice gets the square root of its likelihood, N(y | f, s^2)^(1/2) ~ N(y | f, 2 s^2).
@@ -170,12 +113,12 @@ class TransformedEvidence:
             result = self.engine.infer(latent.mean, latent.cov, likelihood)
         return result
 
-    def _quietly(self, latent: LatentPrior, likelihood: UnitFreeLikelihood, start: SiteResult | None) -> SiteResult:
+    def _quietly(self, latent: LatentPrior, likelihood: StackedLikelihood, start: SiteResult | None) -> SiteResult:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SumGPWarning)
             return self.engine.infer(latent.mean, latent.cov, likelihood, start)
 
-    def _likelihood(self, theta: np.ndarray, counted_once: bool = False) -> UnitFreeLikelihood:
+    def _likelihood(self, theta: np.ndarray, counted_once: bool = False) -> StackedLikelihood:
         return self.observations.with_noise(self.prior.noise.variances(theta[self.prior.noise_slice]), counted_once)
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -203,7 +146,7 @@ class TransformedEvidence:
         share = self.observations.share
         return share * result.evidence, share * self._gradient(theta, latent, likelihood, result)
 
-    def _settled(self, latent: LatentPrior, likelihood: UnitFreeLikelihood) -> SiteResult:
+    def _settled(self, latent: LatentPrior, likelihood: StackedLikelihood) -> SiteResult:
         """The engine's own sites, from the last ones or afresh; NumericalError where it has none."""
         result = self._quietly(latent, likelihood, self._last)
         if result.engine is not self.engine and self._last is not None:
@@ -214,7 +157,7 @@ class TransformedEvidence:
         return result
 
     def _gradient(
-        self, theta: np.ndarray, latent: LatentPrior, likelihood: UnitFreeLikelihood, result: SiteResult
+        self, theta: np.ndarray, latent: LatentPrior, likelihood: StackedLikelihood, result: SiteResult
     ) -> np.ndarray:
         o, prior, Z = self.observations, self.prior, self._indicator
         by = self.engine.gradient(latent.mean, latent.cov, likelihood, result)

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Data
 from sumgp.paper_method.data import LARGEST_RELEARNT, LatentTasks
-from sumgp.paper_method.evidence import Observations, UnitFreeLikelihood
+from sumgp.paper_method.evidence import Observations
 from sumgp.paper_method.likelihoods import Likelihood, StackedLikelihood, likelihood_of_output, likelihood_of_transformed
 from sumgp.paper_method.switches import Switch
 from sumgp.priors import FullTask, LowRankTask, MultitaskPrior, NoiseModel, TaskCovariance, TaskLaw, hyper_priors
@@ -116,7 +116,7 @@ def observe(
         row=np.where(virtual, 0, point),
         virtual=virtual,
         noise_unit=noise.unit[task],
-        likelihood=UnitFreeLikelihood(StackedLikelihood(tuple(parts), places), tasks.shift[task], tasks.scale[task]),
+        likelihood=StackedLikelihood(tuple(parts), places, tasks.shift[task], tasks.scale[task]),
         share=measured / max(len(output), 1),
         twice=np.concatenate([_used_again(tasks)[task[~virtual]] & rooted, np.zeros(len(switches), dtype=bool)]),
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.interpolate import CubicSpline, RBFInterpolator
 
-from sumgp.errors import NumericalError
+from sumgp.errors import NumericalError, Status
 from sumgp.hyperparameters import OutputFit, fit_output
 from sumgp.lawsolve import FINE_LEVELS, LEVELS, CollocationProblem, CollocationSolution, law_volume, solve_collocation
 from sumgp.numerics import solve_lower
@@ -38,9 +38,23 @@ MORE_VARIANCE = 4.0
 # to tell; left as it is, it pulls the constants to flatter curves and makes the intervals too short.
 RELEASE = 15.0
 SAME_MEAN, SAME_SD = 0.25, 0.1  # in sds, and as a share: two lengthscales give the same curves and constants
+# Levels of a law that leaves only numbers open. What a level allows must be little beside the noise: lower ones are tried
+# until the curves have as many degrees of freedom as numbers are open, up to 3 %. One that is too low for the functions in
+# hand takes more from them and outweighs the data: left-out measurements are less probable, by more than CHANCE in all.
+HARDER = (0.003, 0.001, 0.0003, 0.0001, 0.00003)
+MORE_THAN_OPEN, CHANCE = 1.03, 5.0
+MORE_UPDATES, SAME_NOISE = 6, 0.05  # at most of the noise of such a law, and the change of its logarithm that ends them
 MOST_POINTS = 1500
 MOST_WORK = 1e11  # multiplications in all solves, after which no further lengthscale is tried (one input): 10 to 15 s
 DENSER = 1.4  # points a lengthscale with several inputs, over those with one: residuals between them are 1e-4 again
+
+
+class _Solved(NamedTuple):
+    """A solution, the noise (T,) it was found with, and how well it predicts."""
+
+    solution: CollocationSolution
+    noise: np.ndarray
+    score: LeftOutScore
 
 
 class Candidate(NamedTuple):
@@ -187,14 +201,42 @@ class Path:
         elif self._several:
             bases, problem, w = _with_volume(bases, problem, solution.w, setting.noise_variances(noise), levels[-1])
             solution = self._solve(problem, w, noise, levels[-1:])
-        score = left_out_score(setting, problem, solution, setting.noise_variances(noise))
-        for _ in range(NOISE_UPDATES if setting.problem.noise.known is None else 0):
-            noise = score.noise
-            solution = self._solve(problem, solution.w, noise, levels[-1:])
-            score = left_out_score(setting, problem, solution, setting.noise_variances(noise))
+        at = self._with_noise(problem, self._scored(problem, solution, noise), levels[-1], determined)
+        solution, noise, score = at
         values = problem.values(solution.w)[:, : len(fits)]
         total = score.log_density - 0.5 * (np.log(share) / (LOG_SD_SEVERAL if self._several else LOG_SD)) ** 2
         return Candidate(family, share, total, score, determined, tuple(bases), problem, solution, noise, z, values)
+
+    def _with_noise(self, problem: CollocationProblem, at: _Solved, level: float, determined: bool) -> _Solved:
+        """With the noise that the solution tells, which depends on it; a law that leaves only numbers open is hardened."""
+        known = self.setting.problem.noise.known is not None
+        for _ in range(MORE_UPDATES if determined else NOISE_UPDATES):
+            if determined:
+                at, level = self._hardened(problem, at, level)
+            if known:
+                break
+            before, noise = at.noise, at.score.noise
+            at = self._scored(problem, self._solve(problem, at.solution.w, noise, (level,)), noise)
+            if determined and np.all(np.abs(np.log(noise / before)) < SAME_NOISE):
+                break
+        return at
+
+    def _hardened(self, problem: CollocationProblem, at: _Solved, level: float) -> tuple[_Solved, float]:
+        """At lower levels until the curves have as few degrees of freedom as numbers are open, and the last of them."""
+        numbers = self.setting.open_numbers
+        for lower in (value for value in HARDER if value < level):
+            if at.score.used < MORE_THAN_OPEN * numbers:
+                break
+            harder = self._scored(problem, self._solve(problem, at.solution.w, at.noise, (lower,)), at.noise)
+            worse = harder.score.log_density < at.score.log_density - CHANCE
+            if worse or harder.score.used < numbers / MORE_THAN_OPEN or harder.solution.status != Status.CONVERGED:
+                break
+            at, level = harder, lower
+        return at, level
+
+    def _scored(self, problem: CollocationProblem, solution: CollocationSolution, noise: np.ndarray) -> _Solved:
+        score = left_out_score(self.setting, problem, solution, self.setting.noise_variances(noise))
+        return _Solved(solution, noise, score)
 
     def _solve(
         self, problem: CollocationProblem, start: np.ndarray, noise: np.ndarray, levels: Sequence[float]

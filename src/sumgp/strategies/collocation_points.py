@@ -64,3 +64,11 @@ def places_between(z: np.ndarray) -> np.ndarray:
         return 0.5 * (z[:-1] + z[1:])
     low, high = z.min(axis=0), z.max(axis=0)
     return low + (high - low) * qmc.Sobol(z.shape[1], scramble=True, seed=0).random_base2(BETWEEN)
+
+
+def with_ends(z: np.ndarray, count: int) -> np.ndarray:
+    """Rising points z (n, 1) with ``count`` more beyond each end; with several inputs z as it is."""
+    if z.shape[1] > 1 or count < 1:
+        return z
+    steps, gap = np.arange(1, count + 1)[:, None], np.max(np.diff(z[:, 0]))
+    return np.concatenate([z[:1] - gap * steps[::-1], z, z[-1:] + gap * steps])

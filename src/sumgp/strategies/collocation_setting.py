@@ -16,6 +16,7 @@ from sumgp.lawsolve import CollocationProblem, CollocationSolution, OutputWeight
 from sumgp.numerics import solve_lower
 from sumgp.priors import check_smooth, leaves
 from sumgp.solvers import MEAN_VARIANCE, ValueBasis
+from sumgp.strategies.collocation_points import with_ends
 from sumgp.strategies.problem import FitProblem
 
 SMALLEST_GAP = 1e-6  # of the noise: as in left_out
@@ -108,6 +109,12 @@ class Setting:
         derivatives = self.law.derivatives
         return tuple((none, *(d.orders for d in derivatives if d.output == t)) for t in range(self.y.shape[1]))
 
+    @property
+    def open_numbers(self) -> int:
+        """How many numbers a law with one input leaves open that leaves no function open: constants, and states at the
+        start; at most so many where rows of different order bind states to each other."""
+        return len(self.law.unknowns) + sum(max(sum(order) for order in orders) for orders in self.orders)
+
     def scaled_law(self, centre: np.ndarray, size: np.ndarray, row_scale: np.ndarray) -> UnitFreeLaw:
         """The law in unit-free columns, its constants (U,) in units of ``size`` around ``centre``."""
         shift, scale = varying_columns(self.law.derivatives, self.problem.scaling)
@@ -146,8 +153,16 @@ class Setting:
         return result
 
     def bases(self, family: Family, lengthscales: np.ndarray, variances: np.ndarray, z: np.ndarray) -> list[ValueBasis]:
-        """One basis an output, of lengthscales (T, D) and variances (T,)."""
-        return [ValueBasis.over(family.at(a), float(v), z) for a, v in zip(lengthscales, variances, strict=True)]
+        """One basis an output, of lengthscales (T, D) and variances (T,), over the law's points z.
+
+        As many functions as points and a constant: a law of first order leaves one of them open. One of higher order asks
+        for points beyond the ends besides, else it leaves too few.
+        """
+        highest = [max(sum(order) for order in orders) for orders in self.orders]
+        return [
+            ValueBasis.over(family.at(a), float(v), with_ends(z, order - 1))
+            for a, v, order in zip(lengthscales, variances, highest, strict=True)
+        ]
 
     def collocation(
         self, law: UnitFreeLaw, bases: Sequence[ValueBasis], z: np.ndarray, unknown: np.ndarray
@@ -195,12 +210,13 @@ class Setting:
 class LeftOutScore:
     """Log density of each measurement given all others and the law, summed; and a new estimate of the noise (T,).
 
-    ``degrees``: of freedom of the noise that fewest measurements tell.
+    ``degrees``: of freedom of the noise that fewest measurements tell. ``used``: degrees of freedom of the curves.
     """
 
     log_density: float
     noise: np.ndarray
     degrees: float
+    used: float
 
 
 def left_out_score(
@@ -223,4 +239,5 @@ def left_out_score(
         degrees[t] = len(residual) - np.sum(posterior / noise)
     told = (list(group) for group in setting.problem.noise.groups if not setting.never[list(group)].all())
     fewest = min(float(np.sum(degrees[group])) for group in told)
-    return LeftOutScore(total, setting.pooled_noise(squares, degrees), fewest)
+    used = sum(len(output.y) for output in problem.outputs) - float(degrees.sum())
+    return LeftOutScore(total, setting.pooled_noise(squares, degrees), fewest, used)

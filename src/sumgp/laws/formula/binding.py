@@ -44,7 +44,7 @@ def _read_row(equation: Equation, names: Names, outputs: Sequence[sympy.Symbol],
     expanded = multiplied_out(residual)
     _check_coefficients(expanded, place)
     row = Row(equation.text, residual, expanded, read_sum(expanded, unknown))
-    check_row(row, written, outputs)
+    check_row(row, written, outputs, names.unknowns)
     return row
 
 

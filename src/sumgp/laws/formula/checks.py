@@ -38,14 +38,20 @@ class Row:
         return Place(self.text, 0, len(self.text))
 
 
-def check_row(row: Row, written: frozenset[sympy.Symbol], outputs: Sequence[sympy.Symbol]) -> None:
+def check_row(
+    row: Row, written: frozenset[sympy.Symbol], outputs: Sequence[sympy.Symbol], unknowns: Sequence[str] = ()
+) -> None:
     """Raise ConstraintError unless the law restricts an output and can be met.
 
-    ``written`` are the symbols in the text, including those that cancel.
+    ``written`` are the symbols in the text, including those that cancel; ``unknowns`` the names of estimated constants.
     """
     if not written & set(outputs):
         names = ", ".join(symbol.name for symbol in outputs)
-        raise row.place.error(f"there is no output in this law; it must restrict at least one of {names}")
+        remedy = "".join(
+            f"; to keep the constant {name} positive write exp(log_{name}) in its place in the laws, log_{name} unknown"
+            for name in sorted({symbol.name for symbol in written} & set(unknowns))[:1]
+        )
+        raise row.place.error(f"there is no output in this law; it must restrict at least one of {names}{remedy}")
     if row.expanded == 0:
         raise _identically_true(row)
     if not row.expanded.free_symbols & set(outputs):
