@@ -154,3 +154,12 @@ def test_output_groups() -> None:
     ]:
         with pytest.raises(DataError, match=message):
             output_groups(bad, "ab")
+
+
+def test_masked_values_are_not_measured() -> None:
+    """What a mask hides (often a code for "missing") was taken as measured."""
+    Y = np.ma.masked_equal([[1, 2], [-9999, 4], [5, 6]], -9999)
+    values, _ = read_outputs(Y, None, 3)
+    np.testing.assert_array_equal(values, [[1.0, 2.0], [np.nan, 4.0], [5.0, 6.0]])
+    with pytest.raises(DataError, match=r"NaN or infinity .* in row 1"):
+        read_inputs(np.ma.masked_equal([0.0, -9999.0, 2.0], -9999.0), None)

@@ -31,9 +31,9 @@ from sumgp.strategies.linearized import LawEngine
 from sumgp.strategies.problem import FitProblem, Fitted
 
 TIGHT = 0.01
-THETAS, EACH = 40, 60  # hyperparameters that package and MCMC share, and draws of outputs for each
+THETAS, EACH = 40, 40  # hyperparameters that package and MCMC share, and draws of outputs for each
 QUANTILES = 60
-MANY_DRAWS = 300
+MANY_DRAWS = 150
 MEANS, SDS, AVERAGE_SD = 0.05, np.log1p(0.075), 0.04  # systematic errors: sds, and logarithms of sds
 
 LAWS = {"circle": "a**2 + b**2 = 1.6", "logarithm": "0.5*a + log(b) = 1", "product": "a*b = 2"}

@@ -7,6 +7,7 @@ import pytest
 from equivalence.small_problems import gaussian_given, small_prior, some_data, some_theta, textbook_covariance
 from sklearn.gaussian_process.kernels import RBF, Matern
 
+from sumgp import ConstrainedGP
 from sumgp.numerics.linear_algebra import schur_condition
 from sumgp.priors import MultitaskPrior, NoiseModel, TaskLaw, nullspace_basis
 from sumgp.solvers.weights import build_features, condition_on_data
@@ -131,3 +132,14 @@ def test_closed_data_equal_regression_on_independent_entries(missing: bool) -> N
     np.testing.assert_allclose(mean.ravel(), m[y.size :], atol=1e-7)
     V = V[y.size :, y.size :].reshape(4, 3, 4, 3)[np.arange(4), :, np.arange(4), :]
     np.testing.assert_allclose(local, V, atol=1e-7)
+
+
+def test_outputs_that_a_law_determines_have_no_weights() -> None:
+    """One output and one linear law: nothing is left to the kernel."""
+    x = np.linspace(0.0, 1.0, 5)
+    gp = ConstrainedGP("2*a = 6", outputs=["a"], uncertainty="plug-in", restarts=0).fit(
+        x, 3.0 + 0.1 * np.cos(9.0 * x)[:, None]
+    )
+    posterior = gp.posterior(np.linspace(0.0, 1.0, 3))
+    np.testing.assert_allclose(posterior.mean, 3.0, rtol=1e-12)
+    np.testing.assert_allclose(posterior.std, 0.0, atol=1e-6)

@@ -91,7 +91,7 @@ class Chains:
 
 
 def sample(
-    target: SmearedLaw, *, chains: int = 32, burn: int = 120, keep: int = 160, spread: float = 0.4, seed: int = 0
+    target: SmearedLaw, *, chains: int = 32, burn: int = 80, keep: int = 96, spread: float = 0.4, seed: int = 0
 ) -> Samples:
     """Run the chains from ``spread`` around the target's start."""
     rng = np.random.default_rng(seed)

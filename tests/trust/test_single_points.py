@@ -60,6 +60,15 @@ def test_more_points_than_are_kept(oscillator: sumgp.ConstrainedGP, monkeypatch:
     np.testing.assert_array_equal(told(oscillator.posterior(t)), kept)
 
 
+def test_means_alone_are_those_told_with_intervals(oscillator: sumgp.ConstrainedGP) -> None:
+    """Of many points only what means need is computed."""
+    many = np.linspace(-1.0, 11.0, 3000)
+    np.testing.assert_array_equal(oscillator.predict(many)[::60], oscillator.posterior(many[::60]).mean)
+    mean, std = oscillator.predict(many, return_std=True)
+    np.testing.assert_array_equal(mean, oscillator.predict(many))
+    np.testing.assert_array_equal(std[::60], oscillator.posterior(many[::60]).std)
+
+
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
 def test_intervals_end_where_the_law_ends(oscillator: sumgp.ConstrainedGP, level: float) -> None:
     ends = np.stack(oscillator.posterior(np.linspace(-2.0, 12.0, 400)).interval(level))

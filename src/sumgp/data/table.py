@@ -207,7 +207,8 @@ def _columns(frame: pd.DataFrame, wanted: Sequence[str], argument: str) -> np.nd
 
 def _floats(values: Any, argument: str) -> np.ndarray:
     try:
-        array = np.asarray(values)
+        masked = isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "biuf"
+        array = np.asarray(values.astype(float).filled(np.nan) if masked else values)
         # As floats, dates would be counts of a hidden unit, and a missing date a huge negative number.
         if array.dtype.kind not in "cmM":
             return np.array(array, dtype=float)

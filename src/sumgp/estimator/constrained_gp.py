@@ -54,6 +54,7 @@ from sumgp.estimator.soundness import (
     warn_if_repeats_contradict,
     warn_of_unused_constants,
 )
+from sumgp.estimator.unmeasured import open_branch
 from sumgp.laws import Law, check_law, complete_scaling, learnt_errors, with_errors
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
@@ -172,6 +173,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         status = checked_status(problem, posterior, rows, imposed)
         if not status and bounding is not None:
             status = bounds_status(problem, posterior, rows, stated)
+        measured = problem.data.measured.any(axis=0)
+        if not status and imposed is not None and not measured.all():
+            status = open_branch(posterior, imposed, measured)
         if status and self.fit_report_.status == Status.CONVERGED:
             self.fit_report_ = replace(self.fit_report_, status=status)
         warn_if_repeats_contradict(problem)

@@ -101,10 +101,10 @@ class FeatureMap:
 
     def combined(self, weights: np.ndarray) -> np.ndarray:
         """(r, C k) that the features of all terms are multiplied by to give G(x) ``weights``, for weights (w, k)."""
-        sizes = [len(t.pivots) + (t.constant > 0) for t in self.terms]
+        sizes, count = [len(t.pivots) + (t.constant > 0) for t in self.terms], weights.shape[1]
         ends = np.cumsum([t.B.shape[1] * r for t, r in zip(self.terms, sizes, strict=True)])[:-1]
         parts = [
-            np.einsum("cq,qrk->rck", t.B, part.reshape(t.B.shape[1], r, -1)).reshape(r, -1)
+            np.einsum("cq,qrk->rck", t.B, part.reshape(t.B.shape[1], r, count)).reshape(r, self.n_columns * count)
             for t, r, part in zip(self.terms, sizes, np.split(weights, ends), strict=True)
         ]
         return np.concatenate(parts)
@@ -244,7 +244,7 @@ class WeightPosterior:
             mean, root = phi @ self._by_features[0], phi @ self._by_features[1]
         else:
             G, phis = self.features.design(x)
-            mean, root = G @ self.mean, G.reshape(-1, len(self.mean)) @ self.root
+            mean, root = G @ self.mean, G.reshape(len(x) * shape[1], shape[2]) @ self.root
         if self.features.offset is not None:
             mean = self.features.offset.onto_law(mean + self.features.offset(x_law), x_law)
         return mean, root.reshape(shape), phis

@@ -25,6 +25,7 @@ SMALLEST_WEIGHT = 5e-3  # of a candidate that is kept
 # By how much the log density of left-out data may fall below that without the law: at all, and for each measurement. With
 # few rows a fit without a law can seem to predict better than any truth does.
 WORSE_THAN_WITHOUT, WORSE_EACH = 10.0, 0.25
+UNEXPLAINED = 0.4  # noise variance, as a share of an output's: no solution that was found follows its data
 OPEN, TIED = 0.5, 0.995  # sd of a constant in units of its prior's, and correlations, above which it is called open
 # Sd as a share of the constant's size, and correlation, above which its interval is called rough: it is that of a law
 # linearised in its constants.
@@ -94,6 +95,14 @@ def _worse_than_without(path: Path, candidate: Candidate) -> bool:
     return candidate.left_out.log_density < path.start.left_out - allowed
 
 
+def _unexplained(setting: Setting, best: Candidate) -> str:
+    """Measured outputs of which a law that leaves only numbers open explains little; empty where there are none."""
+    if not best.determined or setting.problem.noise.known is not None:
+        return ""
+    shares = [np.nan if never else best.noise[t] / np.nanvar(setting.y[:, t]) for t, never in enumerate(setting.never)]
+    return ", ".join(setting.law.outputs[t] for t, share in enumerate(shares) if share > UNEXPLAINED)
+
+
 def _weighed(path: Path, plug_in: bool) -> tuple[list[Candidate], np.ndarray]:
     """Candidates that carry weight; only the best one where lengthscales no longer matter or are plugged in."""
     found = path.settled or path.found
@@ -133,6 +142,11 @@ def _report(path: Path, candidates: list[Candidate], weights: np.ndarray, proble
         status = (
             "the curves still change with shorter lengthscales: the law turns too sharply for the points in hand, or its "
             "solution was not found; give constants that are known, or a shorter range of inputs"
+        )
+    elif unexplained := _unexplained(path.setting, best):
+        status = (
+            f"under the law {unexplained} is mostly noise: so it is, or the best solution was not found; give constants "
+            "that are known, more rows, or rows where the outputs turn"
         )
     if _worse_than_without(path, best):
         status = (

@@ -52,9 +52,5 @@ def drawn_fits(search: MapSearch, random_state: int) -> DrawnFits | None:
 
 def _within_reach(search: MapSearch) -> list[SearchEnd]:
     """The best kernels and those not far behind by Schwarz's criterion."""
-    N = len(search.best.objective.rows.x)
-
-    def criterion(end: SearchEnd) -> float:
-        return end.found.value + 0.5 * end.objective.kernels.n_parameters * float(np.log(N))
-
-    return [end for end in search.compared.values() if criterion(end) < criterion(search.best) + OUT_OF_REACH]
+    limit = search.best.criterion() + OUT_OF_REACH
+    return [end for end in search.compared.values() if end.criterion() < limit]

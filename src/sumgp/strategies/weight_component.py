@@ -303,10 +303,10 @@ class Component(PosteriorComponent):
         T, shape = law.taper.n_outputs, (-1, *law.solution.J.shape[:2])
         by_outputs, by_others = self._law_rows
         factors = law.taper.between(x, law.points)[:, None, :, None]
-        cross = (root[:, :T].reshape(n * T, -1) @ by_outputs).reshape(n, *shape)
+        cross = (root[:, :T].reshape(n * T, root.shape[2]) @ by_outputs).reshape(n, *shape)
         cross *= factors
         if C > T:
-            others = (root[:, T:].reshape(n * (C - T), -1) @ by_others).reshape(n, *shape)
+            others = (root[:, T:].reshape(n * (C - T), root.shape[2]) @ by_others).reshape(n, *shape)
             cross = np.concatenate([cross, others], axis=1)
         cross = cross.reshape(n * C, -1)
         gain = solve_lower(law.solution.factor, cross.T).T

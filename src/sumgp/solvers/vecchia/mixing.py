@@ -29,6 +29,7 @@ MOST_CURVED = 24  # parameters up to which as many evaluations for the curvature
 CURVED_STEP = 1e-4
 LEAST_CURVATURE = 1e-5  # of the largest
 HOPELESS, FAIR_STEPS = 0.05, 3  # gain of one step relative to what is missing, looked at after so many steps
+NOTHING_LEFT, FIRST_MOVE = 1.0, 0.1  # log posterior that a step without gain may promise at the end; length of a new start
 SUFFICIENT, SHORTER, SHORTEST_STEP = 1e-4, 0.3, 1e-4  # of a step: share of the expected gain, next length, least length
 
 
@@ -122,6 +123,7 @@ class MixedObjective:
     kernels: LatentKernels
     blocks: tuple[tuple[BlockGroup, ...], ...]  # for each kernel
     prior: LengthPrior
+    least: np.ndarray | None = None  # (p,) of theta, above its bounds
 
     def __call__(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
         rows, p, q = self.rows, self.kernels.n_parameters, self.rows.n_latents
@@ -166,7 +168,10 @@ class MixedObjective:
     def bounds(self) -> list[tuple[float, float]]:
         """Box for the search."""
         free = len(self.rows.start())
-        return self.kernels.bounds + [SIGNAL_BOUNDS] * self.rows.n_latents + [(-np.inf, np.inf)] * free
+        kernels = self.kernels.bounds
+        if self.least is not None:
+            kernels = [(max(low, least), high) for (low, high), least in zip(kernels, self.least, strict=True)]
+        return kernels + [SIGNAL_BOUNDS] * self.rows.n_latents + [(-np.inf, np.inf)] * free
 
 
 class Found(NamedTuple):
@@ -215,7 +220,7 @@ def search_near(objective: MixedObjective, near: Found, max_steps: int, precisio
     N, (low, high) = len(objective.rows.x), np.array(objective.bounds()).T
     x, H = np.clip(near.parameters, low, high), near.metric
     value, slope = objective(x)
-    evaluations, status = 1, Status.STEP_LIMIT
+    evaluations, status, steepest = 1, Status.STEP_LIMIT, False
     for step in range(max_steps):
         stuck = ((x <= low) & (slope > 0)) | ((x >= high) & (slope < 0))
         direction = np.where(stuck, 0.0, -H @ np.where(stuck, 0.0, slope))
@@ -231,8 +236,12 @@ def search_near(objective: MixedObjective, near: Found, max_steps: int, precisio
             evaluations += 1
             length *= SHORTER
         if new_value >= value:
-            status = Status.CONVERGED  # round-off: no step along a direction of descent gains anything
-            break
+            if -0.5 * N * expected < NOTHING_LEFT or steepest:
+                status = Status.STALLED if steepest else Status.CONVERGED  # round-off: no step of descent gains anything
+                break
+            H, steepest = FIRST_MOVE / float(np.linalg.norm(slope)) * np.eye(len(x)), True  # the curvature misled
+            continue
+        steepest = False
         H = _updated(H, new - x, new_slope - slope)
         x, value, slope = new, new_value, new_slope
     if not value < REFUSED:

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
 from sumgp.errors import DataError, Status, worded
 from sumgp.numerics import available_bytes
@@ -28,6 +28,7 @@ COMPARED_ON, MOST_COMPARED_ON = 1024, 2048  # rows that kernels are compared on,
 MANY_ROWS = 6000
 FIRST_STEPS, FURTHER_STEPS, LAST_STEPS, OWN_STEPS = 60, 25, 25, 60
 FIRST_PRECISION = 1.0  # of the log posterior, before the curvature is known
+KEPT_RANGE = 0.5  # of a further term's lengthscales on some rows, at least, on all rows
 PRECISION = 0.05  # of the log posterior, which hyperparameters within their own uncertainty change by a half
 
 
@@ -125,6 +126,10 @@ class SearchEnd(NamedTuple):
         p, q = self.objective.kernels.n_parameters, self.objective.rows.n_latents
         return Fit(self.objective.kernels.at(parameters[:p]), parameters[p : p + q], parameters[p + q :])
 
+    def criterion(self) -> float:
+        """Schwarz's: minus the log posterior, and half log N for each parameter of the kernels."""
+        return self.found.value + 0.5 * self.objective.kernels.n_parameters * float(np.log(len(self.objective.rows.x)))
+
     @property
     def log_prior(self) -> float:
         """Log density of lengthscales and signals there."""
@@ -178,10 +183,26 @@ def fit_map(
         progress(f"hyperparameters: {best} on all {len(rows.x)} rows")
         lengths = [c.lengthscales(rows.x.shape[1]) for c in end.fit(end.found.parameters).kernels.each]
         every = tuple(make_blocks(rows.x / each, solver.block, solver.neighbours) for each in lengths)
-        objective = replace(end.objective, rows=rows, blocks=every)
+        objective = replace(end.objective, rows=rows, blocks=every, least=least_theta(end))
         end = SearchEnd(objective, search_near(objective, end.found, LAST_STEPS, PRECISION))
         total += end.found.evaluations
     return MapSearch(end, total, compared, len(some.x))
+
+
+def least_theta(end: SearchEnd) -> np.ndarray:
+    """(p,) below which no search on all rows goes: further terms keep a share of the range that they have on spread rows.
+
+    All rows together say most about short distances; a term that leaves for these is missed in gaps.
+    """
+    kernels, found = end.objective.kernels, end.found.parameters
+    least: list[np.ndarray] = []
+    for covariance in kernels.each:
+        further = False
+        for leaf in leaves(covariance.kernel):
+            is_length = np.array([not isinstance(leaf, ConstantKernel)] * len(leaf.theta), dtype=bool)
+            least.append(np.where(is_length & further, np.log(KEPT_RANGE), -np.inf))
+            further = further or bool(is_length.any())
+    return found[: kernels.n_parameters] + np.concatenate(least)
 
 
 def _best_kernel(on: Compared, candidates: tuple[KernelChoice, ...]) -> tuple[str, dict[str, SearchEnd]]:
@@ -199,7 +220,7 @@ def _best_kernel(on: Compared, candidates: tuple[KernelChoice, ...]) -> tuple[st
         return 0.5 * choice.kernels.n_parameters * float(np.log(len(on.rows.x)))
 
     def criterion(title: str) -> float:
-        return compared[title].found.value + cost(chosen[title])
+        return compared[title].criterion()
 
     def tried(larger: KernelChoice, search: Callable[[MixedObjective], Found]) -> str:
         title, objective = kernel_title(larger.kernels), on.objective(larger)

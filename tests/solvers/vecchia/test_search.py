@@ -1,0 +1,45 @@
+"""Searches for the hyperparameters of large maps."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+
+from sumgp.solvers.vecchia.covariance import LatentKernels, ScaledCovariance
+from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, MixedRows, search_near
+from sumgp.solvers.vecchia.search import KEPT_RANGE, SearchEnd, least_theta
+
+
+class _Bowl(SimpleNamespace):
+    """|x|^2 for 100 rows."""
+
+    rows = SimpleNamespace(x=np.zeros((100, 1)))
+
+    def bounds(self) -> list[tuple[float, float]]:
+        return [(-10.0, 10.0)] * 3
+
+    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        return float(x @ x), 2.0 * x
+
+
+def test_a_search_that_its_curvature_misled_does_not_end_as_converged() -> None:
+    bowl: Any = _Bowl()
+    far_too_long = Found(np.array([1.0, 2.0, 3.0]), 0.0, "", 0, 1e8 * np.eye(3))
+    found = search_near(bowl, far_too_long, 25, 0.05)
+    assert found.status == "converged"
+    assert found.value < 0.1  # 1400 at the start
+
+
+def test_terms_of_long_range_keep_it_on_all_rows() -> None:
+    kernel = Matern([0.1, 0.2], nu=1.5) + ConstantKernel(2.0) * Matern([1.0, 3.0], nu=1.5)
+    rows = MixedRows(np.zeros((5, 2)), np.zeros((5, 1)), np.ones(5), np.eye(1))
+    prior = LengthPrior(*(np.zeros(5) for _ in range(3)))
+    objective = MixedObjective(rows, LatentKernels((ScaledCovariance(kernel),)), ((),), prior)
+    end = SearchEnd(objective, Found(np.append(kernel.theta, [0.0, 1.0]), 0.0, "", 0, np.eye(7)))
+    least = least_theta(end)
+    np.testing.assert_array_equal(least[:3], -np.inf)
+    np.testing.assert_allclose(np.exp(least[3:]), KEPT_RANGE * np.array([1.0, 3.0]))
+    low = np.array(MixedObjective(rows, objective.kernels, ((),), prior, least).bounds())[:, 0]
+    np.testing.assert_allclose(low[3:5], least[3:])
+    np.testing.assert_allclose(low[:3], np.array(objective.bounds())[:3, 0])
