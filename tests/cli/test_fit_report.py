@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.gaussian_process.kernels import Matern
 
 import sumgp
+from sumgp.cli.points import default_count
 from sumgp.paper_method import Transformed
+from sumgp.report import figures
 from sumgp.report.drawing import DARK, LIGHT, Map
 from sumgp.report.figures import fit_pictures, in_dark, is_map, map_panels
 from sumgp.report.fit_page import number, render_fit
@@ -217,6 +222,14 @@ def test_a_grid_over_two_inputs_is_drawn_as_maps() -> None:
     ]
     assert fit_pictures(found)[0].name == "maps"
     assert not is_map(gp.posterior(shuffled[:-1]))
+    assert default_count(2) == 900 > default_count(1)
+
+
+def test_dots_of_many_rows_leave_the_map_to_be_seen() -> None:
+    posterior: Any = SimpleNamespace(data=SimpleNamespace(x=np.zeros((600, 2)), measured=np.ones((600, 1), dtype=bool)))
+    many = figures._measured(posterior, 0, LIGHT).size
+    posterior.data.x, posterior.data.measured = posterior.data.x[:20], posterior.data.measured[:20]
+    assert many < 1.0 < figures._measured(posterior, 0, LIGHT).size
 
 
 def test_dark_figure_has_only_dark_colours() -> None:

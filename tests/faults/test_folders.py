@@ -72,6 +72,7 @@ def test_a_fit_writes_nothing_outside_the_named_folder(tmp_path: Path, monkeypat
     home.mkdir()
     work.mkdir()
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path / "matplotlib"))  # its own cache, made where it is loaded first
     monkeypatch.chdir(work)
     (work / "data.csv").write_text("t,p,q\n" + "".join(f"{a},{b},{c}\n" for a, (b, c) in zip(t, Y, strict=True)))
     words = ["--inputs", "t", "--outputs", "p,q", "--plug-in", "--grid", "5", "--kernel", "rbf", "--out", "out"]

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from sumgp.cli import arguments
 from sumgp.cli.outputs import check_folder, load_plotting, stages
-from sumgp.cli.points import as_points, grid_over, points_from, require_filled
+from sumgp.cli.points import as_points, default_count, grid_over, points_from, require_filled
 from sumgp.cli.tables import Reading, as_csv, escape_note, number_columns, read_table
 from sumgp.estimator import KERNELS, STRATEGIES, ConstrainedGP, kernel_named, strategy_named
 from sumgp.files import model_bytes, write_files
@@ -52,7 +52,10 @@ def fit(
     strategy: Annotated[str | None, typer.Option(help=f"{', '.join(STRATEGIES)}; chosen from the law if left out.")] = None,
     kernel: Annotated[str | None, typer.Option(help=f"{', '.join(KERNELS)}; several are tried if left out.")] = None,
     at: Annotated[Path | None, typer.Option(help="Table with the inputs to predict at.")] = None,
-    grid: Annotated[int, typer.Option(help="Number of points over the data's range, where --at is not given.")] = 200,
+    grid: Annotated[
+        int | None,
+        typer.Option(help="Number of points over the data's range, where --at is not given: 200, or 900 of a map."),
+    ] = None,
     plug_in: Annotated[
         bool, typer.Option("--plug-in", help="Do not average over hyperparameters: faster, bands narrower.")
     ] = False,
@@ -70,6 +73,7 @@ def fit(
     chosen = chosen_columns(data, inputs, outputs, constants, reading)
     gp = model_of(constraint, constants, chosen, Settings(noise, strategy, kernel, plug_in, seed))
     x_names = chosen.inputs
+    grid = default_count(len(x_names)) if grid is None else grid
     points = grid if at is None else points_from(at, [*x_names, *arguments.extra_columns(constants)], reading)
     title = f"{data.name}: {', '.join(chosen.outputs)} over {', '.join(x_names)}"
     found, files = _results(gp, chosen.frame, points, title, console)

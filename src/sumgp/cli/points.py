@@ -39,6 +39,11 @@ def require_filled(frame: pd.DataFrame, names: Sequence[str], source: str) -> No
         )
 
 
+def default_count(n_inputs: int) -> int:
+    """Points of a grid where none is asked for: a map needs more of them than a curve."""
+    return 900 if n_inputs == 2 else 200
+
+
 def grid_over(data: Data, count: int) -> np.ndarray:
     """About ``count`` points over the range of the data.
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from sumgp.cli.fit import MODEL, PREDICTIONS, REPORT
 from sumgp.cli.outputs import stages
-from sumgp.cli.points import as_points, grid_over, points_from
+from sumgp.cli.points import as_points, default_count, grid_over, points_from
 from sumgp.cli.tables import Reading
 from sumgp.errors import DataError
 from sumgp.files import load, write_files
@@ -46,7 +46,11 @@ def _of_fit(folder: Path, console: Console) -> None:
         gp = load(folder / MODEL)
         names = [*gp.data_.input_names, *gp.data_.extra_columns]
         asked = folder / PREDICTIONS
-        points = as_points(gp, points_from(asked, names, Reading())) if asked.is_file() else grid_over(gp.data_, 200)
+        points = (
+            as_points(gp, points_from(asked, names, Reading()))
+            if asked.is_file()
+            else grid_over(gp.data_, default_count(gp.data_.n_inputs))
+        )
         details = gp.fit_report_.details
         found = study(gp, points, tuple(details.get("warnings", ())), tell)
         tell("report")

@@ -179,6 +179,7 @@ def law_panel(found: FitStudy, theme: Theme) -> Panel:
 
 MAP_COLUMNS = 3  # maps side by side: those of one output in a row
 MOST_MAPPED = 4  # outputs
+LARGEST_DOT, SMALLEST_DOT, LARGE_DOTS = 3.0, 0.5, 60  # sizes, and rows up to which dots are large: more hide the map
 MAPS = (
     "Each output as a map over both inputs: with the law, without it in the same colours, and the standard deviation of the "
     "fit with the law. Dots are the measured rows."
@@ -220,4 +221,5 @@ def _map(posterior: Posterior, values: np.ndarray, low: float, high: float) -> M
 
 def _measured(posterior: Posterior, t: int, theme: Theme) -> Points:
     rows = posterior.data.x[posterior.data.measured[:, t]]
-    return Points(rows[:, 0], rows[:, 1], theme.panel, "", 3.0)
+    size = float(np.clip(LARGEST_DOT * np.sqrt(LARGE_DOTS / max(len(rows), 1)), SMALLEST_DOT, LARGEST_DOT))
+    return Points(rows[:, 0], rows[:, 1], theme.panel, "", size)
