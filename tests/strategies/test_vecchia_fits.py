@@ -382,3 +382,11 @@ def test_memory_is_known_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "available_bytes", lambda: 1e6)
     with pytest.raises(DataError, match="parts of the region"):
         ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(*data(shares, 60))
+
+
+def test_a_field_that_changes_between_the_rows_is_said_to_be_taken_for_noise() -> None:
+    x, y = data(lambda at: field(100.0 * at, 0)[:, None], N=300)
+    with pytest.warns(SumGPWarning, match="the variation of 'a' is taken for noise"):
+        gp = ConstrainedGP(None, outputs=["a"], solver=Vecchia()).fit(x, y)
+    assert gp.fit_report_["status"].startswith("converged, but the variation of 'a'")
+    assert fitted_shares().fit_report_["status"] == "converged"

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Data
-from sumgp.errors import ConstraintError, DataError, worded
+from sumgp.errors import ConstraintError, DataError, warn, worded
 from sumgp.hyperparameters import row_spacing
 from sumgp.laws import Law, RightSides, SumLaw, UnitFreeLaw, set_up_law, task_rows
 from sumgp.priors import hyper_priors, lengthscale_mask, with_long_range
@@ -48,9 +48,8 @@ from sumgp.strategies.vecchia_component import LinearOffset, VecchiaComponent
 LEAST_COMPLETE = 0.2  # share of the rows in which every output is measured, for an automatic choice
 FEWEST_FOR_CHOICE = 300
 FEWEST_COMPLETE = 50  # rows in which every output is measured
-FURTHER_TERMS = (
-    2  # of longer range that may be added to a kernel of our choice: fields over short, middle and long distances
-)
+FURTHER_TERMS = 2  # of longer range, added to a kernel of our choice: fields over short, middle and long distances
+ALL_NOISE = 0.95  # share of an output's variance that is noise, from which on its map shows nothing
 ALIKE = 1e-9  # log: known noises of rows that differ by a factor only
 # Hyperparameters are searched with rows that differ by a factor only, which predictions do not need. Beyond this factor of
 # a variance, noise would be taken for signal.
@@ -105,6 +104,7 @@ def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
     report["law"] = "none" if law is None else "on the outputs' covariance" if built_in else "point by point"
     best = _component(problem, told, search.best.fit(search.best.found.parameters))
     report |= {"complete_rows": int(complete.sum()), "noise_covariance": best.noise_covariance, "theta": best.theta}
+    report["status"] = _flat(problem, best.noise) or report["status"]
     if problem.uncertainty != "integrated":
         return Fitted((best,), np.ones(1), unit_free, report)
     report["widening"] = WIDENING
@@ -114,6 +114,20 @@ def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
     report |= {"uncertainty": "integrated", "draws": len(drawn.weights), "effective_sample_size": drawn.effective}
     components = tuple(_component(problem, told, fit).widened(WIDENING) for fit in drawn.fits)
     return Fitted(components, drawn.weights, unit_free, report)
+
+
+def _flat(problem: FitProblem, noise: np.ndarray) -> str:
+    """A status for outputs whose variance is all but taken for noise (T,), also warned of; empty where there are none.
+
+    A field that changes within the distance between rows looks like that too, and intervals of it are then too narrow.
+    """
+    flat = noise > ALL_NOISE * np.nanvar(problem.y, axis=0)
+    if not flat.any():
+        return ""
+    names = ", ".join(repr(name) for name, is_flat in zip(problem.data.output_names, flat, strict=True) if is_flat)
+    text = f"the variation of {names} is taken for noise: it does not depend on the inputs, or changes between rows"
+    warn(f"{text}; measure more densely, or use posterior(...).observed() for intervals of new measurements")
+    return f"converged, but {text}"
 
 
 class _Told(NamedTuple):
