@@ -143,3 +143,16 @@ def test_tables_blocks_and_words() -> None:
     assert np.array_equal(draws[0][~np.isnan(holed)], holed[~np.isnan(holed)])
     with pytest.raises(DataError, match="level"):
         gp.completion(X, table, level=1.0)
+
+
+@pytest.mark.parametrize("law", ["d(z, t) = v", "d(z, t) = v; z**2/2 + v**2/2 = 0.5", "d(z, t) = v; d(v, t) = -z"])
+def test_laws_with_derivatives_fill_rows_too(law: str) -> None:
+    t = np.linspace(0.0, 6.0, 20)
+    truth = np.column_stack([np.sin(t), np.cos(t)])
+    y = truth + 0.05 * np.random.default_rng(1000).standard_normal(truth.shape)
+    y[7, 1] = np.nan
+    gp = ConstrainedGP(law, outputs=["z", "v"], inputs=["t"], uncertainty="plug-in").fit(t, y)
+    filled = gp.complete(t, y)
+    assert filled["z"].to_numpy() == pytest.approx(y[:, 0])
+    assert filled["v"].iloc[7] == pytest.approx(truth[7, 1], abs=0.1)
+    assert filled["v_lower"].iloc[7] < truth[7, 1] < filled["v_upper"].iloc[7]

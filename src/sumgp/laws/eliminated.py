@@ -103,6 +103,15 @@ def split_law(law: Law | None) -> SplitLaw | None:
     return SplitLaw(potential, tuple(eliminated), None if rest is None else _lean(rest), rows)
 
 
+def between_outputs(law: Law) -> Law | None:
+    """The rows that mention no derivative, over outputs and unknown constants alone; None if there are none."""
+    if not law.derivatives:
+        return law
+    derivatives = _derivative_columns(law)
+    rows = [row for row in range(law.n_rows) if not np.any(law.rows([row]).involved()[derivatives])]
+    return _lean(law.rows(rows)) if rows else None
+
+
 def _eliminable(law: Law, rows: list[int]) -> tuple[list[int], Potential | None]:
     """All rows if they have a potential together, else as many as have one, taken in turn."""
     potential = _potential(law, rows)

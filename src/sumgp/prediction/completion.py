@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from sumgp.data import Calendar, Data
 from sumgp.errors import DataError, counted, warn
-from sumgp.laws import measured_imbalance
+from sumgp.laws import between_outputs, measured_imbalance
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
 from sumgp.prediction.marginals import principal_root
@@ -206,8 +206,8 @@ def complete_rows(posterior: Posterior, y: np.ndarray, level: float, smooth_meas
 
 
 def _balance(posterior: Posterior) -> Balance | None:
-    """The law with its imbalance in the data; None without a law."""
-    law = posterior.law
+    """The law with its imbalance in the data; None without a law. Derivatives say nothing about the cells of a row."""
+    law = None if posterior.law is None else between_outputs(posterior.law)
     if law is None:
         return None
     found = posterior.constants() if law.unknowns and posterior.fitted.law is not None else None

@@ -133,7 +133,8 @@ def _draw(summary: pd.DataFrame, path: Path) -> None:
     """Ratios and coverages side by side, one line for each part."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9.0, 1.2 + 0.26 * len(summary)), layout="constrained")
+    summary = summary.sort_values("set", kind="stable")
+    figure = Figure(figsize=(9.0, 1.2 + 0.22 * len(summary)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     labels = [f"{row['set']}, {row['part']}" for _, row in summary.iterrows()]
     place = np.arange(len(labels))[::-1]
@@ -143,8 +144,9 @@ def _draw(summary: pd.DataFrame, path: Path) -> None:
     left.set(xscale="log", yticks=place, yticklabels=labels, xlabel="RMSE with the law / best competitor")
     left.set_xticks([0.125, 0.25, 0.5, 1.0, 2.0], labels=["0.125", "0.25", "0.5", "1", "2"])
     left.minorticks_off()
+    left.margins(y=0.01)
     right.scatter(100 * summary["coverage"], place, color="tab:blue", zorder=2)
     right.axvspan(92, 98, color="0.9")
     right.axvline(95, color="0.5", linewidth=1)
-    right.set(xlabel="observed coverage of 95 % intervals, %", xlim=(60, 101))
+    right.set(xlabel="coverage of 95 % intervals, %", xlim=(60, 101))
     figure.savefig(path, dpi=130)
