@@ -335,7 +335,6 @@ def test_settings_are_checked() -> None:
 
 def test_chosen_for_large_maps_only(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = data(shares, 400)
-    monkeypatch.setattr(preparation, "LARGE_MAP", 1000)
     gp = ConstrainedGP(SHARES, outputs=NAMES).fit(x, y)
     assert gp.fit_report_["solver"].startswith("Vecchia")
     facts = ConstrainedGP(SHARES, outputs=NAMES, kernel=RBF(1.0), solver=Dense())._problem(x, y, print)[0]
@@ -353,8 +352,13 @@ def test_chosen_for_large_maps_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose_map_solver(Asked(Automatic(), noise=unlike), data_, None) == Automatic()
     assert choose_map_solver(Asked(Automatic(), rank=1), data_, None) == Automatic()
     assert choose_map_solver(Asked(Dense()), data_, None) == Dense()
-    monkeypatch.setattr(preparation, "LARGE_MAP", 1200)
-    model = ConstrainedGP(SHARES, outputs=NAMES)
+    own, model = ConstrainedGP(SHARES, outputs=NAMES, kernel=RBF(1.0)), ConstrainedGP(SHARES, outputs=NAMES)
+    assert preparation.choose_solver(own, data_, laws["hard"], None)[0] == Automatic()
+    curved = ConstrainedGP("a**2 + b**2 + c**2 = 1", outputs=NAMES, solver=Dense())._problem(x, sphere(x), print)[0].law
+    coupled = ConstrainedGP("norm(a, b, c) = 1", outputs=NAMES, solver=Dense())._problem(x, sphere(x), print)[0].law
+    assert preparation.choose_solver(model, data_, curved, None)[0] == Automatic()
+    assert preparation.choose_solver(model, data_, coupled, None)[0] == Automatic()
+    monkeypatch.setattr(preparation, "PLAIN_MAP", 1200)
     assert preparation.choose_solver(model, data_, laws["hard"], None)[0] == Automatic()
 
 
