@@ -355,7 +355,7 @@ def test_chosen_for_large_maps_only(monkeypatch: pytest.MonkeyPatch) -> None:
     own, model = ConstrainedGP(SHARES, outputs=NAMES, kernel=RBF(1.0)), ConstrainedGP(SHARES, outputs=NAMES)
     assert preparation.choose_solver(own, data_, laws["hard"], None)[0] == Automatic()
     curved = ConstrainedGP("a**2 + b**2 + c**2 = 1", outputs=NAMES, solver=Dense())._problem(x, sphere(x), print)[0].law
-    coupled = ConstrainedGP("norm(a, b, c) = 1", outputs=NAMES, solver=Dense())._problem(x, sphere(x), print)[0].law
+    coupled = ConstrainedGP("a*b + c = 1", outputs=NAMES, solver=Dense())._problem(x, sphere(x), print)[0].law
     assert preparation.choose_solver(model, data_, curved, None)[0] == Automatic()
     assert preparation.choose_solver(model, data_, coupled, None)[0] == Automatic()
     monkeypatch.setattr(preparation, "PLAIN_MAP", 1200)
