@@ -146,7 +146,7 @@ LONG_SERIES = 3000  # measured entries of a time series above which the state-sp
 LARGE_MAP = 3000
 # The same for two inputs without a curved law, with kernels of our choice. Soil maps of 1,200 values (4 data sets): errors
 # .99 to 1.02 of dense algebra's, 95 % intervals hold 95 % of the values where those of dense algebra hold 90, in a
-# quarter of the time (smooth simulated maps: 1.03 and 1.10). A curved law gains from conditioning on it at all points together.
+# quarter of the time (smooth simulated maps: 1.03 and 1.10). A curved law gains from conditioning on it at all points.
 PLAIN_MAP = 1000
 SERIES_SMOOTHNESS = 2.5  # nu of the Matern kernel for long series
 
