@@ -173,9 +173,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         status = checked_status(problem, posterior, rows, imposed)
         if not status and bounding is not None:
             status = bounds_status(problem, posterior, rows, stated)
-        measured = problem.data.measured.any(axis=0)
+        measured = problem.data.measured[rows]
         if not status and imposed is not None and not measured.all():
-            status = open_branch(posterior, imposed, measured)
+            status = open_branch(posterior, imposed, measured, lambda x: replace(self.posterior(x), law=problem.law))
         if status and self.fit_report_.status == Status.CONVERGED:
             self.fit_report_ = replace(self.fit_report_, status=status)
         warn_if_repeats_contradict(problem)
