@@ -57,9 +57,8 @@ test: $(READY)
 types: $(READY)
 	$(BIN)/python -m mypy
 
-# The order of imports, examples in docstrings, and the documentation without a broken link.
+# Examples in docstrings, and the documentation without a broken link.
 pages: $(READY)
-	$(BIN)/python tools/check_imports.py
 	$(BIN)/python -m pytest -q -n 0 --doctest-modules src
 	$(BIN)/python -m mkdocs build --strict --quiet
 

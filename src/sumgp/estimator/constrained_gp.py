@@ -43,6 +43,7 @@ from sumgp.estimator.preparation import (
     unshifted,
     with_named_choices,
 )
+from sumgp.estimator.repeats import warn_if_repeats_contradict
 from sumgp.estimator.soundness import (
     check_closed,
     check_derivatives,
@@ -51,7 +52,6 @@ from sumgp.estimator.soundness import (
     rows_to_check,
     soft_law_report,
     warn_if_contradicted,
-    warn_if_repeats_contradict,
     warn_of_unused_constants,
 )
 from sumgp.estimator.unmeasured import open_branch
@@ -178,7 +178,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             status = open_branch(posterior, imposed, measured, lambda x: replace(self.posterior(x), law=problem.law))
         if status and self.fit_report_.status == Status.CONVERGED:
             self.fit_report_ = replace(self.fit_report_, status=status)
-        warn_if_repeats_contradict(problem)
+        if problem.noise.known is not None:
+            warn_if_repeats_contradict(problem)
         if imposed is not None:
             warn_if_contradicted(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
         return self
