@@ -19,8 +19,8 @@ from sumgp.laws import (
     Law,
     SplitLaw,
     SumLaw,
+    bind_constraint,
     split_law,
-    with_bounds,
 )
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
@@ -101,12 +101,6 @@ def _made(text: str, makers: Mapping[str, Callable[[], Any]], argument: str, rem
 
 
 NOT_IN_MARKOV = ("taper", "draws")  # fields of strategies that only the dense algorithms look at
-
-
-def check_solver(solver: Any) -> None:
-    """Refuse whatever is no solver object."""
-    if solver is not None and not isinstance(solver, Solver):
-        raise DataError("solver", "a solver object or None", repr(solver)[:60], "e.g. Dense() or Markov()")
 
 
 def check_row_labels(X: Any, Y: Any) -> None:
@@ -202,12 +196,10 @@ def bound_law(
     constraint: Constraint | Law | None, outputs: tuple[str, ...], inputs: tuple[str, ...], extra: tuple[str, ...]
 ) -> BoundConstraint:
     """The law and the bounds for these outputs, inputs and further columns of the data."""
-    law = constraint.bind(outputs, inputs) if isinstance(constraint, Constraint) else constraint
-    rows = constraint.bounds(outputs, inputs) if isinstance(constraint, Constraint) else ()
-    both = with_bounds(law, rows, extra) if law is not None and rows else BoundConstraint(law, None)
-    if law is not None and law.outputs != outputs:
+    both = bind_constraint(constraint, outputs, inputs, extra)
+    if both.law is not None and both.law.outputs != outputs:
         raise ConstraintError(
-            "constraint", f"a law for the outputs {list(outputs)}", f"one for {list(law.outputs)}", "bind it to these"
+            "constraint", f"a law for the outputs {list(outputs)}", f"one for {list(both.law.outputs)}", "bind it to these"
         )
     return both
 
@@ -297,7 +289,8 @@ def check_choices(model: Any) -> None:
         raise DataError("uncertainty", "'integrated' or 'plug-in'", repr(model.uncertainty), "choose one of them")
     if model.strategy is not None and not isinstance(model.strategy, Strategy):
         raise DataError("strategy", "a strategy object or None", repr(model.strategy), "e.g. Linearized()")
-    check_solver(model.solver)
+    if model.solver is not None and not isinstance(model.solver, Solver):
+        raise DataError("solver", "a solver object or None", repr(model.solver)[:60], "e.g. Dense() or Markov()")
     for name in ("rank", "restarts", "random_state"):
         value = getattr(model, name)
         optional = value is None and name != "restarts"

@@ -161,7 +161,7 @@ class Transform(ABC):
 
 
 Side = Literal["positive", "negative"]
-_SIDES: dict[str, int] = {"negative": -1, "positive": 0}
+_SIDES: dict[str, int] = {"negative": -1, "positive": 0}  # number of the branch
 
 
 def _halves(side: Side | None) -> Branches:

@@ -247,7 +247,7 @@ def _unknown_function(node: Call, names: Names) -> str:
     return unknown_function(name)
 
 
-_SUM, _PRODUCT, _POWER, _ATOM = range(4)
+_SUM, _PRODUCT, _POWER, _ATOM = range(4)  # how tightly an expression binds: brackets go around one that binds less
 
 
 def shown(expression: sympy.Expr) -> str:
