@@ -90,7 +90,7 @@ def values_at(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     except DataError as error:
         raise DataError(str(error).replace(str(path), task["shown"] or "points")) from error
     if len(points) > task["points"]:
-        raise DataError("points", f"at most {task['points']}", str(len(points)), "ask in several parts")
+        raise DataError("points", f"at most {task['points']}", str(len(points)), "ask for them in several parts")
     posterior = gp.posterior(points)
     frame = posterior.to_frame()
     (folder / VALUES).write_bytes(as_csv(frame))

@@ -19,8 +19,8 @@ from sumgp.laws import (
     Law,
     SplitLaw,
     SumLaw,
-    bind_constraint,
     split_law,
+    with_bounds,
 )
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
@@ -196,10 +196,12 @@ def bound_law(
     constraint: Constraint | Law | None, outputs: tuple[str, ...], inputs: tuple[str, ...], extra: tuple[str, ...]
 ) -> BoundConstraint:
     """The law and the bounds for these outputs, inputs and further columns of the data."""
-    both = bind_constraint(constraint, outputs, inputs, extra)
-    if both.law is not None and both.law.outputs != outputs:
+    law = constraint.bind(outputs, inputs) if isinstance(constraint, Constraint) else constraint
+    rows = constraint.bounds(outputs, inputs) if isinstance(constraint, Constraint) else ()
+    both = with_bounds(law, rows, extra) if law is not None and rows else BoundConstraint(law, None)
+    if law is not None and law.outputs != outputs:
         raise ConstraintError(
-            "constraint", f"a law for the outputs {list(outputs)}", f"one for {list(both.law.outputs)}", "bind it to these"
+            "constraint", f"a law for the outputs {list(outputs)}", f"one for {list(law.outputs)}", "bind it to these"
         )
     return both
 

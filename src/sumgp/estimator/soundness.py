@@ -221,7 +221,7 @@ def checked_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, 
     copies, count = copied_rows(problem.data) if problem.noise.known is None else 0, len(problem.data.x)
     if not wild and copies > FEW_COPIES * count:
         words = f"{copies} of {count} rows are copies of others, from which noise looks smaller than it is"
-        warn(f"{words}; remove rows that were not measured apart")
+        warn(f"{words}; remove rows that were not measured separately")
     return f"converged, but {words}" if words else ""
 
 

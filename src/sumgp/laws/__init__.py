@@ -3,7 +3,7 @@
 from sumgp.laws.bounded import BoundedLaw, check_bounds
 from sumgp.laws.bounds import Bounds, Inequalities, Limits
 from sumgp.laws.columns import HIGHEST_ORDER, Derivative, varying_columns
-from sumgp.laws.combination import AllOf, BoundConstraint, bind_constraint, combine
+from sumgp.laws.combination import AllOf, BoundConstraint, bind_constraint, combine, with_bounds
 from sumgp.laws.eliminated import SplitLaw, between_outputs, split_law
 from sumgp.laws.elimination import Potential, find_potential
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint, where_held

@@ -57,11 +57,13 @@ def bind_constraint(
     if constraint is None or isinstance(constraint, Law):
         return BoundConstraint(constraint, None)
     law, rows = constraint.bind(outputs, inputs), constraint.bounds(outputs, inputs)
-    if not rows:
-        return BoundConstraint(law, None)
+    return with_bounds(law, rows, extras) if rows else BoundConstraint(law, None)
+
+
+def with_bounds(law: Law, rows: Sequence[SumLaw], extras: Sequence[str]) -> BoundConstraint:
+    """A law (without rows where bounds stand alone) and rows that are to be zero or less, over the same columns of x."""
     wide = [_widened(part, part.derivatives, part.unknowns, tuple(extras)) for part in (law, *rows)]
     bounds = Inequalities(tuple(row for row in wide[1:] if isinstance(row, SumLaw)))
-    # Where bounds stand alone, the law has no rows.
     return BoundConstraint(wide[0] if law.n_rows else None, bounds)
 
 

@@ -217,7 +217,7 @@ class BoundedPoints:
         words = f"no outputs{law} lie within the bounds {labels} at x = {x[0].tolist()} ({len(x)} points)"
         if self.region.is_linear:
             raise ConstraintError(f"constraint: {words}; correct a bound or the law there")
-        warn(f"{words} as far as was found; check the bounds against the law")
+        warn(f"{words} as far as could be found; check the bounds against the law")
 
 
 def _outside(bounds: Inequalities, data: Data) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A posterior as tables and as a figure: what was measured, what is predicted, and how well the law is kept."""
+"""A posterior as tables and as a figure: what was measured, what is predicted, and how well the law holds."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Conditioned(Strategy):
         """Algorithm 2: F(x), several terms, unknown totals, laws on part of the inputs."""
         if problem.solver.separable:
             raise DataError(
-                "solver: Kronecker() cannot hold a law with varying coefficients, several kernel terms, unknown totals or "
+                "solver: Kronecker() cannot take a law with varying coefficients, several kernel terms, unknown totals or "
                 "where=; use Dense() or leave solver=None"
             )
         setup = set_up_law(law, problem.data, problem.scaling, 1.0)

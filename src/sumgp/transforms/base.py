@@ -125,7 +125,7 @@ class Transform(ABC):
         return self.branches.single
 
     def relaxed(self, scale: float) -> Transform:
-        """h continued with matching slope beyond its domain's edge, from 1e-3 ``scale`` inside of it.
+        """h continued with matching slope beyond its domain's edge, from 1e-3 ``scale`` inside it.
 
         A transform that is defined everywhere is its own relaxation.
         """

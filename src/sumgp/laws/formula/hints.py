@@ -220,6 +220,6 @@ def unknown_name(name: str, known: Sequence[str]) -> str:
     plain = name if name.isidentifier() else "E"
     remedy = (
         f'; if it is a constant, give its value: constants={{"{plain}": 1.5}} in Python, --constant {plain}=1.5 on the '
-        'command line; "unknown" has it estimated, and the name of a data column takes it from there'
+        'command line; with "unknown" it is estimated, and the name of a data column takes it from there'
     )
     return f"unknown name {name!r}; known are {shown}{remedy}"

@@ -54,7 +54,7 @@ class Interval:
         return Interval(low, high, all(o for e, o in ends if e == low), all(o for e, o in ends if e == high))
 
     def within(self, domain: Interval) -> Interval | None:
-        """The part inside of a domain; None where nothing is left."""
+        """The part inside a domain; None where nothing is left."""
         low = max((self.low, self.low_open), (domain.low, domain.low_open))
         high = min((self.high, not self.high_open), (domain.high, not domain.high_open))
         result = Interval(low[0], high[0], low[1], not high[1])

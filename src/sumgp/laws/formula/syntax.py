@@ -285,7 +285,9 @@ class _Parser:
         if token.is_operator("%"):
             raise token.place.error("% is not part of a formula except after a number: 100% is 1")
         if token.is_operator("|"):
-            raise token.place.error("a bar | opens or closes an absolute value |a|; for a condition there is no sign")
+            raise token.place.error(
+                "a bar | opens or closes an absolute value |a|; conditions cannot be written in a formula"
+            )
         if token.is_operator(","):
             raise token.place.error(f"unexpected ','; {SEVERAL}")
         raise token.place.error(f"unexpected {token.text!r}")

@@ -51,7 +51,7 @@ class Vecchia(Solver):
         for name, least in (("neighbours", 1), ("block", 1), ("nodes", 2)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise DataError(worded(name, f"a whole number from {least} on", repr(value), "leave the default"))
+                raise DataError(worded(name, f"a whole number of at least {least}", repr(value), "leave the default"))
 
     def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
         check_map_memory(len(x), x.shape[1], y.shape[1], bool(np.isnan(y).any()))
