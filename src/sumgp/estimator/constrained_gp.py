@@ -25,6 +25,7 @@ from sumgp.errors import DataError, Status
 from sumgp.estimator import preparation, soundness
 from sumgp.estimator.bound_checks import bounds_status
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared
+from sumgp.estimator.law_against_data import doubts
 from sumgp.estimator.unmeasured import open_branch
 from sumgp.laws import Law, check_law, complete_scaling, learnt_errors, with_errors
 from sumgp.numerics import threads_for
@@ -147,11 +148,12 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         measured = problem.data.measured.any(axis=0)
         if not status and imposed is not None and not measured.all():
             status = open_branch(posterior, imposed, measured)
+        if imposed is not None:
+            doubt = doubts(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
+            status = status or doubt
         if status and self.fit_report_.status == Status.CONVERGED:
             self.fit_report_ = replace(self.fit_report_, status=status)
         soundness.warn_if_repeats_contradict(problem)
-        if imposed is not None:
-            soundness.warn_if_contradicted(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
         return self
 
     def _problem(

@@ -1,4 +1,4 @@
-"""After the fit: values that nothing explains, data that contradict the law or each other, a law not met."""
+"""After the fit: values that nothing explains, rows that contradict each other, a law not met."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 from sumgp.data import Data, in_bulk
 from sumgp.errors import ConstraintError, counted, warn
-from sumgp.laws import AllOf, Constraint, FormulaConstraint, Inequalities, Law, typical_rows
+from sumgp.laws import AllOf, Constraint, FormulaConstraint, Inequalities, Law
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
 from sumgp.strategies import FitProblem, Strategy, Unconstrained, closed_imbalance
@@ -93,38 +93,8 @@ def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
         yield WildValues(name, tuple(map(int, wild)), float(y[wild[0]]), ends, False)
 
 
-STANDARD_ERRORS = 6.0  # between a stated total and the data's own before a warning
-FEWEST_ROWS = 4  # complete rows: with fewer a mean says nothing against a stated total
+STANDARD_ERRORS = 6.0  # between repeated rows, in those of the stated noise, before a warning
 ROUND_OFF = 1e-9  # of a value: less than that is how it was written down
-
-
-def warn_if_contradicted(problem: FitProblem, law: Law, noise: np.ndarray) -> None:
-    """Compare what complete rows as measured say about each total with what the law states, given the variances ``noise``
-    (T,) in the user's units, which cause a residual of their own through a law's curvature."""
-    complete = problem.data.measured[:, law.involved()[: problem.n_outputs]].all(axis=1)
-    if law.unknowns or law.derivatives or complete.sum() < FEWEST_ROWS:
-        return
-    typical = problem.scaling.restore(typical_rows(problem.data, problem.scaling))
-    filled = np.where(problem.data.measured, problem.data.y, typical)[complete]
-    x = problem.data.x[complete]
-    active = law.active(x)
-    with np.errstate(all="ignore"):
-        residual, magnitude = law.residual(filled, x), law.magnitude(filled, x)
-    for row in range(law.n_rows):
-        used = np.isfinite(residual[:, row]) & np.isfinite(magnitude[:, row]) & active[:, row]
-        values = residual[used, row]
-        if len(values) < FEWEST_ROWS:
-            continue
-        round_off = 1e-12 * float(magnitude[used, row].max())
-        error = max(float(values.std(ddof=1)) / np.sqrt(len(values)), round_off)
-        offset, bias = float(values.mean()), _noise_bias(law, filled, x, row, noise)
-        if abs(offset) > STANDARD_ERRORS * error + 2.0 * abs(bias) + float(law.noise[row]):
-            warn(
-                f"the data contradict the law {law.labels[row]!r}: measured rows miss it by {offset:.4g} on average, "
-                f"with a standard error of {error:.2g}; check the total or declare it unknown, or, if the law holds only "
-                f"roughly, write {law.labels[row]!r} with '+- unknown' at its end: mean and size of its error are then "
-                "estimated"
-            )
 
 
 def soft_law_report(law: Law | None) -> dict[str, list[str]]:
@@ -166,21 +136,6 @@ def warn_if_repeats_contradict(problem: FitProblem) -> None:
                 f"noise: rows at the same input differ in {name!r} by {gap[worst]:.3g} from their mean, with a stated "
                 f"standard deviation of {sd[seen, t][worst]:.3g}; give a larger one, or leave noise='per-output'"
             )
-
-
-def _noise_bias(law: Law, f: np.ndarray, x: np.ndarray, row: int, noise: np.ndarray) -> float:
-    """Mean residual that noise alone causes through the law's curvature (E[z^2] exceeds the true square)."""
-    bias = 0.0
-    for t, variance in enumerate(noise):
-        step = np.sqrt(variance)
-        up, down = f.copy(), f.copy()
-        up[:, t] += step
-        down[:, t] -= step
-        with np.errstate(all="ignore"):
-            second = law.residual(up, x)[:, row] + law.residual(down, x)[:, row] - 2.0 * law.residual(f, x)[:, row]
-        usable = second[np.isfinite(second)]
-        bias += 0.5 * float(usable.mean()) if len(usable) else 0.0
-    return bias
 
 
 HELD = 1e-6  # residual of the mean, relative to the law's terms, up to which a law holds

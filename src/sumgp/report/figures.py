@@ -1,4 +1,4 @@
-"""Figures of a fit: each output with data and bands or as a map, with and without the law; how well the law holds; calibration."""
+"""Figures of a fit: each output with data and bands or as a map, with and without the law; violations; calibration."""
 
 from __future__ import annotations
 
