@@ -190,7 +190,7 @@ def raised(base: sympy.Expr, exponent: sympy.Expr, place: Place) -> sympy.Expr:
         if not base.is_Rational:
             return FUNCTIONS["power"](base, exponent)
         if base <= 0:
-            raise place.error("a number that is not positive has no real value when raised to a power that varies")
+            raise place.error("a number that is not positive, raised to a power that varies, is not real")
         rate = exact(math.log(as_float(base)), place)
         return FUNCTIONS["exp"](rate * exponent) if rate else sympy.Integer(1)
     if abs(exponent) > MAX_EXPONENT:
