@@ -145,9 +145,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         status = soundness.checked_status(problem, posterior, rows, imposed)
         if not status and bounding is not None:
             status = bounds_status(problem, posterior, rows, stated)
-        measured = problem.data.measured.any(axis=0)
+        measured = problem.data.measured[rows]
         if not status and imposed is not None and not measured.all():
-            status = open_branch(posterior, imposed, measured)
+            status = open_branch(posterior, imposed, measured, lambda x: replace(self.posterior(x), law=problem.law))
         if imposed is not None:
             doubt = doubts(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
             status = status or doubt

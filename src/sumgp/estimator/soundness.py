@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from sumgp.data import Data, in_bulk
+from sumgp.data import Data, in_bulk, is_smooth
 from sumgp.errors import ConstraintError, counted, warn
 from sumgp.laws import AllOf, Constraint, FormulaConstraint, Inequalities, Law
 from sumgp.paper_method import Transformed
@@ -149,8 +148,9 @@ MISFIT = 4.0  # rms distance of the data from the mean, in standard deviations o
 MISFIT_SIZE = 0.1  # and in standard deviations of the output: less does not matter
 FEW_COPIES = 0.05  # share of the rows
 ROUNDED = 0.05  # share of values that occur in other rows too, from which on a copy may be a measurement of its own
-SMOOTH = 0.15  # half the mean square of steps between neighbouring rows, relative to that of the values: noise has 1
-FEWEST_SMOOTH = 16  # rows along one input, twice as many in several; noise is as smooth with a chance of 5e-6
+FEWEST_OF_A_THIRD = 16  # rows whose spread is compared with that of others
+TIES = 0.5  # share of equal values among them from which on they are rounded, or nothing happens there
+DIFFERENT = 8.0  # ratio of noises in thirds of the rows: equal ones differ as much with a chance of 1e-5 (2e6 draws)
 
 
 def rows_to_check(problem: FitProblem) -> np.ndarray:
@@ -177,7 +177,36 @@ def checked_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, 
     if not wild and copies > FEW_COPIES * count:
         words = f"{copies} of {count} rows are copies of others, from which noise looks smaller than it is"
         warn(f"{words}; remove rows that were not measured separately")
+    if not words and problem.noise.known is None and problem.noise.row_factor is None:
+        words = changing_noise(problem, posterior, rows)
     return f"converged, but {words}" if words else ""
+
+
+def changing_noise(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> str:
+    """Which output's noise changes along an input or with its own size, in words; empty where none does. Warns."""
+    for t, name in enumerate(problem.data.output_names):
+        seen = ~np.isnan(problem.data.y[rows, t])
+        y, mean = problem.data.y[rows[seen], t], posterior.mean[seen, t]
+        along = {f"along {d!r}": problem.data.x[rows[seen], i] for i, d in enumerate(problem.data.input_names)}
+        for what, values in {**along, "with its size": np.abs(mean)}.items():
+            ratio = spread_ratio(np.abs(y - mean), y, values)
+            if ratio > DIFFERENT:
+                words = f"the noise of {name!r} changes {ratio:.0f}-fold {what}, and one value is taken for all rows"
+                warn(f"{words}: bands are too narrow where it is large; give noise= an array of the shape of Y")
+                return words
+    return ""
+
+
+def spread_ratio(sizes: np.ndarray, y: np.ndarray, values: np.ndarray) -> float:
+    """Largest over smallest median of ``sizes`` (n,) in three thirds of the rows, ordered by ``values`` (n,).
+
+    1 where rows are few, or where many of the measured ``y`` (n,) of a third are equal: rounding hides their noise.
+    """
+    thirds = np.array_split(np.argsort(values, kind="stable"), 3)
+    if any(len(rows) < FEWEST_OF_A_THIRD or len(np.unique(y[rows])) < (1.0 - TIES) * len(rows) for rows in thirds):
+        return 1.0
+    medians = [float(np.median(sizes[rows])) for rows in thirds]
+    return max(medians) / min(medians) if min(medians) > 0.0 else 1.0
 
 
 def copied_rows(data: Data) -> int:
@@ -230,17 +259,6 @@ def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> 
                 return f"{pulling} by {distance:.3g} standard deviations of the noise"
             return f"{pulling}: what it leaves of them, {size:.2g} of their sd, is smooth and no noise"
     return ""
-
-
-def is_smooth(values: np.ndarray, x: np.ndarray) -> bool:
-    """True if values (n,) change so little between neighbouring inputs x (n, D) that they are no noise."""
-    if len(x) < FEWEST_SMOOTH * (1 if x.shape[1] == 1 else 2):
-        return False
-    steps = np.diff(values[np.argsort(x[:, 0], kind="stable")])
-    if x.shape[1] > 1:
-        pairs = cKDTree(x).query(x, k=2)[1]
-        steps = values - values[np.where(pairs[:, 0] == np.arange(len(x)), pairs[:, 1], pairs[:, 0])]
-    return bool(np.mean(steps**2) < 2.0 * SMOOTH * np.mean(values**2))
 
 
 def noise_variances(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> np.ndarray:
