@@ -7,7 +7,6 @@ with p = -2 dk/ds. A sum counts as sum_j w_j k_j / sum_j w_j: the signal's size 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -100,14 +99,14 @@ class ScaledCovariance:
         for rows in _strips(points.shape[1]):
             distances = self._squared_distances(points[:, rows], points[:, rows.start :])
             for matrices, term, s in zip(whole, self.terms, distances, strict=True):
-                matrices.fill(rows, _profile(term.kernel, s))
+                matrices.fill(rows, [part for part in _profile(term.kernel, s) if part is not None])
         return [Profile(*matrices.made) for matrices in whole]
 
     def within(self, points: np.ndarray) -> np.ndarray:
         """(B, m, m) ``between`` the points (B, m, D) of a block, and themselves."""
         whole = _Symmetric(points)
         for rows in _strips(points.shape[1]):
-            whole.fill(rows, (self.between(points[:, rows], points[:, rows.start :]),))
+            whole.fill(rows, [self.between(points[:, rows], points[:, rows.start :])])
         return whole.made[0]
 
     def between(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -194,16 +193,14 @@ class _Symmetric:
 
     def __init__(self, points: np.ndarray) -> None:
         self.shape = (*points.shape[:2], points.shape[1])
-        self.made: list[np.ndarray | None] = []
+        self.made: list[np.ndarray] = []
 
-    def fill(self, rows: slice, strip: Sequence[np.ndarray | None]) -> None:
-        """The ``rows`` of each matrix from the strips (B, rows, rows.start to m) of them."""
-        if not self.made:
-            self.made = [None if part is None else np.empty(self.shape) for part in strip]
-        for whole, part in zip(self.made, strip, strict=True):
-            if whole is not None and part is not None:
-                whole[:, rows, rows.start :] = part
-                whole[:, rows.stop :, rows] = part[:, :, rows.stop - rows.start :].swapaxes(1, 2)
+    def fill(self, rows: slice, strips: list[np.ndarray]) -> None:
+        """The ``rows`` of each matrix from its strip (B, rows, rows.start to m)."""
+        self.made = self.made or [np.empty(self.shape) for _ in strips]
+        for whole, strip in zip(self.made, strips, strict=True):
+            whole[:, rows, rows.start :] = strip
+            whole[:, rows.stop :, rows] = strip[:, :, rows.stop - rows.start :].swapaxes(1, 2)
 
 
 def _strips(m: int) -> list[slice]:

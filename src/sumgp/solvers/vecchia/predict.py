@@ -125,7 +125,7 @@ class LatentField:
     def _fill_in(
         self, nodes: np.ndarray, K: np.ndarray, near: np.ndarray, rows: np.ndarray, result: LatentMarginals
     ) -> None:
-        """Points whose nodes (n, m), -1 for none, have K (n, m, m), overwritten, and ``near`` (n, m); one latent at a time."""
+        """Points with nodes (n, m), -1 for none, K (n, m, m), overwritten, and ``near`` (n, m); one latent at a time."""
         root = np.sqrt(np.where(nodes >= 0, self.tree.weight[nodes], 0.0))
         values = self.tree.total[nodes] / np.where(root > 0, root, np.inf)[:, :, None]
         K *= root[:, :, None]
