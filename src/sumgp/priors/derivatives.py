@@ -34,6 +34,7 @@ from sklearn.gaussian_process.kernels import (
 
 from sumgp.errors import DataError
 from sumgp.priors.derivative_nodes import MATERN_SMOOTHNESS, SMOOTH_KERNELS, Order, kernel_node
+from sumgp.priors.growth import Growth
 
 
 def smoothness(kernel: Kernel) -> float:
@@ -44,7 +45,7 @@ def smoothness(kernel: Kernel) -> float:
         return smoothness(kernel.kernel)
     if type(kernel) is Matern:
         return MATERN_SMOOTHNESS.get(float(kernel.nu), 0)
-    known = type(kernel) in (RBF, RationalQuadratic, ExpSineSquared, DotProduct, ConstantKernel)
+    known = type(kernel) in (RBF, RationalQuadratic, ExpSineSquared, DotProduct, ConstantKernel, Growth)
     return math.inf if known else 0
 
 
