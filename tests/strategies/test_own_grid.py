@@ -118,9 +118,7 @@ def test_the_imbalance_of_a_law_tells_of_the_noise() -> None:
 def test_with_lengthscales_of_their_own_outputs_are_as_smooth_as_they_are() -> None:
     """One output for which Matern 3/2 is e^2 times as likely, five for which 5/2 is: their number does not decide."""
     shifts = np.array([[0.35, 0.35], [0.0, 0.0], [-0.35, -0.35]])
-    each = [
-        KernelFamily(Matern([1.0, 1.0], nu=nu), shifts, np.full(3, -4.0), centres=np.zeros((6, 2))) for nu in (1.5, 2.5)
-    ]
+    each = [KernelFamily(Matern([1.0, 1.0], nu=nu), shifts, np.full(3, -4.0), centres=np.zeros((6, 2))) for nu in (1.5, 2.5)]
     equal = KernelFamily(Matern(1.0, nu=2.5), shifts[:, :1], np.zeros(3))
     likelihoods = np.zeros((6, 9, len(RATIOS)))
     likelihoods[0, 3:6] = 42.0

@@ -232,6 +232,23 @@ def test_a_partly_measured_row_is_left_out_under_the_law_too() -> None:
     np.testing.assert_array_equal(moved_left_out(component, values, y, x).residual[5], values.residual[5])
 
 
+def test_noise_of_closed_data_is_not_made_smaller_by_the_law_again() -> None:
+    """b = 1 - a as measured: both show one noise, which the law between them must not halve; else noises are independent."""
+    generator = np.random.default_rng(1003)
+    x = np.linspace(0.0, 1.0, 50)
+    a = np.sin(4.0 * x) + 0.3 * generator.standard_normal(50)
+
+    def noise(b: np.ndarray) -> np.ndarray:
+        gp = sumgp.ConstrainedGP("a + b = 1", outputs=["a", "b"], inputs=["t"]).fit(x, np.stack([a, b], axis=1))
+        own = next(c for c in gp.fitted_.components if isinstance(c, OwnComponent))
+        return own.noise_covariance * np.outer(gp.scaling_.y_scale, gp.scaling_.y_scale)
+
+    V = noise(1.0 - a)
+    left = V - np.outer(V.sum(axis=1), V.sum(axis=0)) / V.sum()
+    assert np.all(np.diag(left) >= 0.95 * np.diag(V))
+    assert noise(1.0 - a + 0.3 * generator.standard_normal(50))[0, 1] == 0.0
+
+
 @pytest.mark.parametrize("order", [1, 2])
 def test_derivatives_of_an_output_of_its_own_by_differences(order: int) -> None:
     output = one_output()[2]

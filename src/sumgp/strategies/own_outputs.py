@@ -57,7 +57,8 @@ class Cells(NamedTuple):
 class OwnComponent(PosteriorComponent):
     """Outputs that are alike only in a row: covariance sd_t sd_u R_tu with R the ``correlation`` (T, T).
 
-    With a ``law`` each point is moved onto it in that covariance.
+    With a ``law`` each point is moved onto it in that covariance. ``closed``: measurements meet the law, so that what each
+    output shows of noise is the noise after the law, with that correlation.
     """
 
     outputs: tuple[OutputPosterior, ...]
@@ -67,6 +68,13 @@ class OwnComponent(PosteriorComponent):
     n_outputs: int
     law: UnitFreeLaw | None = None
     widening: float = 1.0
+    closed: bool = False
+
+    @property
+    def noise_covariance(self) -> np.ndarray:
+        """(T, T), independent unless the data are closed."""
+        sd = np.sqrt(self.noise)
+        return sd[:, None] * (self.correlation if self.closed else np.eye(self.n_outputs)) * sd
 
     @property
     def n_columns(self) -> int:
@@ -261,7 +269,8 @@ def own_component(problem: FitProblem, law: UnitFreeLaw | None = None) -> OwnCom
         output_posterior(problem.x[measured[:, t]], y[measured[:, t], t], points) for t, points in enumerate(grids)
     )
     plain = independent_outputs(outputs, WIDENING)
-    return replace(plain, correlation=shrunk_correlation(own_left_out(plain, y, None)))
+    closed = closed_imbalance(problem) is not None
+    return replace(plain, correlation=shrunk_correlation(own_left_out(plain, y, None)), closed=closed)
 
 
 def own_left_out(component: OwnComponent, y: np.ndarray, way: Way) -> LeftOutValues:
