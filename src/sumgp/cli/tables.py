@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from sumgp.data import text_as_dates
 from sumgp.errors import DataError, worded
 
 TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None, ".dat": None}
@@ -76,17 +77,10 @@ def number_columns(
 
 
 def _dates(column: pd.Series) -> pd.Series | None:
-    """The column as dates, empty cells as NaT; None where a cell is no date in the order year, month, day."""
+    """The column as dates, empty cells as NaT; None for other columns."""
     if pd.api.types.is_datetime64_any_dtype(column):
         return column
-    if pd.api.types.is_numeric_dtype(column) or not column.dropna().astype(str).str.match(r"\s*\d{4}-\d{2}").all():
-        return None
-    texts = column.astype("string").str.strip()
-    zoned = bool(texts.str.contains(r"\d(?:Z|[+-]\d{2}:?\d{2})$", regex=True).any())
-    try:
-        return pd.Series(pd.to_datetime(texts, format="ISO8601", utc=zoned), index=column.index)
-    except (ValueError, TypeError):
-        return None
+    return None if pd.api.types.is_numeric_dtype(column) else text_as_dates(column)
 
 
 def _numbers(column: pd.Series, name: str, source: str, decimal: str) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sumgp.data.calendar import Calendar, Dates, as_numbers, chosen_dates
+from sumgp.data.calendar import DATE_TEXT, Calendar, Dates, as_numbers, chosen_dates, text_as_dates
 from sumgp.data.table import Columns
 from sumgp.errors import DataError
 
@@ -44,8 +44,7 @@ def read_table(table: Any, wanted: Sequence[str] | None, argument: str, calendar
         expected = None if calendar is None else calendar.get(name)
         if times is None:
             if expected is not None:
-                got = f"numbers in column {name!r}"
-                raise DataError(argument, f"dates in column {name!r}, as in the fit", got, "convert them to dates")
+                raise _no_dates(column, name, argument)
             numbers[name] = _numbers(column, name, argument)
             continue
         if calendar is not None and expected is None:
@@ -55,6 +54,18 @@ def read_table(table: Any, wanted: Sequence[str] | None, argument: str, calendar
     import pandas as pd
 
     return Columns(pd.DataFrame(numbers, index=frame.index), found, names)
+
+
+def _no_dates(column: pd.Series, name: str, argument: str) -> DataError:
+    """The error about new points whose column is no dates although that of the fit was."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column):
+        got, remedy = f"numbers in column {name!r}", "convert them to dates"
+    else:
+        got = f"text such as {str(next(iter(column), None))[:40]!r}"
+        remedy = "write year-month-day, 2024-05-31, in every row, or use pandas.to_datetime"
+    return DataError(argument, f"dates in column {name!r}, as in the fit", got, remedy)
 
 
 def as_pandas(table: Any, wanted: Sequence[str] | None, argument: str) -> pd.DataFrame | None:
@@ -104,7 +115,9 @@ def _from_dates(table: Any, wanted: Sequence[str] | None) -> pd.DataFrame | None
     except ValueError:
         return None
     first = array.flat[0] if array.dtype == object and array.size else None
-    if array.dtype.kind != "M" and not isinstance(first, datetime.date):
+    text = array.flat[0] if array.dtype.kind == "U" and array.size else first
+    is_text = isinstance(text, str) and DATE_TEXT.match(text) is not None
+    if array.dtype.kind != "M" and not isinstance(first, datetime.date) and not is_text:
         return None
     import pandas as pd
 
@@ -143,9 +156,12 @@ def _native(series: Any) -> Any:
 
 
 def _times(column: pd.Series, name: str, argument: str) -> tuple[np.ndarray, str | None] | None:
-    """datetime64 values (in UTC if zoned) and the zone of a column of dates; None for other columns."""
+    """datetime64 values (in UTC if zoned) and the zone of a column of dates, or of text that is; None for other columns."""
     import pandas as pd
 
+    if pd.api.types.infer_dtype(column, skipna=True) == "string":
+        found = text_as_dates(column)
+        column = column if found is None else found
     if column.dtype == object and len(column) and isinstance(column.iloc[0], datetime.date):
         column = pd.Series(pd.to_datetime(column))
     if isinstance(column.dtype, pd.PeriodDtype):

@@ -25,6 +25,7 @@ from sumgp.data import (
 from sumgp.errors import DataError, Status
 from sumgp.estimator.bound_checks import bounds_status
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared
+from sumgp.estimator.law_against_data import doubts
 from sumgp.estimator.preparation import (
     Wanted,
     as_constraint,
@@ -50,7 +51,6 @@ from sumgp.estimator.soundness import (
     checked_status,
     rows_to_check,
     soft_law_report,
-    warn_if_contradicted,
     warn_if_repeats_contradict,
     warn_of_unused_constants,
 )
@@ -173,14 +173,15 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         status = checked_status(problem, posterior, rows, imposed)
         if not status and bounding is not None:
             status = bounds_status(problem, posterior, rows, stated)
-        measured = problem.data.measured.any(axis=0)
+        measured = problem.data.measured[rows]
         if not status and imposed is not None and not measured.all():
-            status = open_branch(posterior, imposed, measured)
+            status = open_branch(posterior, imposed, measured, lambda x: replace(self.posterior(x), law=problem.law))
+        if imposed is not None:
+            doubt = doubts(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
+            status = status or doubt
         if status and self.fit_report_.status == Status.CONVERGED:
             self.fit_report_ = replace(self.fit_report_, status=status)
         warn_if_repeats_contradict(problem)
-        if imposed is not None:
-            warn_if_contradicted(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
         return self
 
     def _problem(

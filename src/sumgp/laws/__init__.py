@@ -12,7 +12,7 @@ from sumgp.laws.geometry import Bend, Projection, UnitFreeLaw, bend, make_unit_f
 from sumgp.laws.latent import LatentMap, latent_map
 from sumgp.laws.law import Constraint, Law, SumLaw, Unknown
 from sumgp.laws.learnt import LearntError, learnt_errors, with_errors
-from sumgp.laws.operators import Operator, as_operator, homogeneous_rows
+from sumgp.laws.operators import Operator, as_operator, constant_rows
 from sumgp.laws.points import (
     Imbalance,
     LawSetup,

@@ -102,8 +102,9 @@ class Posterior:
 
     @property
     def _centres(self) -> Centres:
-        """Of the mixture, alone where there are many points whose marginals nobody has asked for yet: half the work."""
-        if len(self.x) <= DRAWN_AT_ONCE or "_marginals" in self.__dict__:
+        """Of the mixture; alone at many points of a curved law whose marginals nobody has asked for yet: half the work."""
+        few, law = len(self.x) <= DRAWN_AT_ONCE, self.fitted.law
+        if few or law is None or law.is_linear or "_marginals" in self.__dict__:
             return self._marginals.centres
         return join_centres(self._by_blocks(point_centres))
 
@@ -111,9 +112,7 @@ class Posterior:
     def _mixture(self) -> GaussianMixture:
         """Marginals of the outputs, those of measurements where ``noisy``."""
         mixture = self._marginals.mixture
-        if not self.noisy:
-            return mixture
-        return replace(mixture, sds=np.sqrt(mixture.sds**2 + noise_variances(self)))
+        return replace(mixture, sds=np.sqrt(mixture.sds**2 + noise_variances(self))) if self.noisy else mixture
 
     @cached_property
     def _skewed(self) -> SkewedMixture | None:

@@ -76,7 +76,7 @@ def global_weights(
     typical = float(np.einsum("nkk->nk", rows.precision).mean() if together else rows.precision.mean())
     rest = max(REST / (max(N, REST) * typical * float(signal.max())), LEAST_REST)
     chosen = np.unique(np.linspace(0, N - 1, min(N, LOOKED_AT)).round().astype(int))
-    K = covariance.between(rows.points[chosen][None], rows.points[chosen][None])[0]
+    K = covariance.within(rows.points[chosen][None])[0]
     pivots, factor = pivoted_cholesky(K, 0.5 * rest)
     if REST_SHARE * len(pivots) > REST:
         rest *= REST_SHARE * len(pivots) / REST

@@ -8,6 +8,7 @@ the others are columns that explain them: what a law says is noise alone, and a 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import erf, exp, pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +48,14 @@ class LengthPrior(NamedTuple):
         z = offset / width
         inner = np.where(self.is_length, np.maximum(z, -LENGTH_HEAVY), z)
         return float(inner @ (0.5 * inner - z)), -inner / width
+
+    @property
+    def log_mass(self) -> float:
+        """Log integral of what the call gives: without it kernels of more parameters would weigh too much in averages."""
+        half = sqrt(0.5 * pi)
+        tail = exp(-0.5 * LENGTH_HEAVY**2) / LENGTH_HEAVY
+        of_length = LENGTH_BELOW * (half * erf(LENGTH_HEAVY / sqrt(2.0)) + tail) + LENGTH_ABOVE * half
+        return float(np.sum(np.log(np.where(self.is_length, of_length, 2.0 * SHAPE_SD * half))))
 
     def repeated(self, count: int) -> LengthPrior:
         """Of ``count`` kernels of the same form."""
