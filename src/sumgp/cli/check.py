@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -23,6 +23,14 @@ from sumgp.laws import (
     check_bounds,
     where_held,
 )
+
+
+class Miss(NamedTuple):
+    """Complete rows of the data, and mean and mean size of left minus right side there; NaN without such rows."""
+
+    rows: int
+    mean: float
+    size: float
 
 
 def check(
@@ -54,8 +62,9 @@ def check(
         return
     console = Console()
     console.print(both.explain(), markup=False, highlight=False)
-    for label, (count, mean, size) in zip(law.labels, misses or [], strict=False):
-        told = f"{count} complete rows miss it by {mean:.3g} on average, {size:.3g} in size" if count else "no complete rows"
+    for label, miss in zip(law.labels, misses or [], strict=False):
+        told = f"{miss.rows} complete rows miss it by {miss.mean:.3g} on average, {miss.size:.3g} in size"
+        told = told if miss.rows else "no complete rows"
         console.print(f"data against {label!r}: {told}", markup=False, highlight=False)
 
 
@@ -69,7 +78,7 @@ def _check_constant_bounds(bounds: Inequalities, law: Law | None) -> None:
         check_bounds(Inequalities(rows), law if fixed else None, np.zeros((1, width)))
 
 
-def _as_numbers(law: Law, misses: list[tuple[int, float, float]] | None, both: BoundConstraint) -> dict[str, Any]:
+def _as_numbers(law: Law, misses: list[Miss] | None, both: BoundConstraint) -> dict[str, Any]:
     result: dict[str, Any] = {
         "laws": list(law.labels),
         "kind": law.explain().splitlines()[0].removeprefix("kind: "),
@@ -83,27 +92,28 @@ def _as_numbers(law: Law, misses: list[tuple[int, float, float]] | None, both: B
     }
     if misses is not None:
         result["data"] = [
-            {"complete_rows": c, "mean": m if c else None, "mean_size": s if c else None} for c, m, s in misses
+            {"complete_rows": m.rows, "mean": m.mean if m.rows else None, "mean_size": m.size if m.rows else None}
+            for m in misses
         ]
     return result
 
 
-def _misses(law: Law, path: Path, inputs: list[str], reading: Reading) -> list[tuple[int, float, float]]:
-    """Per row of the law: complete data rows, mean and mean size of left minus right side there.
+def _misses(law: Law, path: Path, inputs: list[str], reading: Reading) -> list[Miss]:
+    """How complete rows of the data miss each row of the law.
 
     Unknown constants take the value that a row suggests for them, so a law with one is not judged, nor one
     with derivatives, which are not measured.
     """
     if law.unknowns or law.derivatives or not law.n_rows:
-        return [(0, np.nan, np.nan)] * law.n_rows
+        return [Miss(0, np.nan, np.nan)] * law.n_rows
     x_names = [*inputs, *law.extra_columns]
     frame = number_columns(read_table(path, reading), [*x_names, *law.outputs], str(path), reading.decimal)
     involved = [name for name, used in zip(law.outputs, law.involved(), strict=False) if used]
     complete = frame[frame[[*x_names, *involved]].notna().all(axis=1)]
     f, x = complete[list(law.outputs)].fillna(0.0).to_numpy(), complete[x_names].to_numpy()
     if not len(f):
-        return [(0, np.nan, np.nan)] * law.n_rows
+        return [Miss(0, np.nan, np.nan)] * law.n_rows
     with np.errstate(all="ignore"):
         g = np.where(law.active(x), law.residual(f, x), np.nan)
     usable = [column[np.isfinite(column)] for column in g.T]
-    return [(len(v), float(v.mean()), float(np.abs(v).mean())) if len(v) else (0, np.nan, np.nan) for v in usable]
+    return [Miss(len(v), float(v.mean()), float(np.abs(v).mean())) if len(v) else Miss(0, np.nan, np.nan) for v in usable]

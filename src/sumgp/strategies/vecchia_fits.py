@@ -46,7 +46,7 @@ from sumgp.strategies.vecchia_average import drawn_fits
 from sumgp.strategies.vecchia_component import LinearOffset, VecchiaComponent
 
 LEAST_COMPLETE = 0.2  # share of the rows in which every output is measured, for an automatic choice
-FEWEST_FOR_CHOICE = 300
+FEWEST_FOR_CHOICE = 300  # rows in which every output is measured, for the same
 FEWEST_COMPLETE = 50  # rows in which every output is measured
 FURTHER_TERMS = 2  # of longer range, added to a kernel of our choice: fields over short, middle and long distances
 ALL_NOISE = 0.95  # share of an output's variance that is noise, from which on its map shows nothing

@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern
 from sumgp.errors import DataError, worded
 from sumgp.priors import leaves
 
-SMOOTHNESS = (0.5, 1.5, 2.5, np.inf)
+SMOOTHNESS = (0.5, 1.5, 2.5, np.inf)  # nu of the Matern kernels with a closed form; infinite: RBF
 NEAREST = 1e-6  # lengthscales; nearer points have derivatives r^2 / r that are of no account
 STRIPS = 4  # of a symmetric matrix: five eighths of its entries are computed, more strips cost more calls
 WANTED = "RBF, Matern 1/2, 3/2, 5/2 or RationalQuadratic, alone, times a constant, or a sum of such, for solver=Vecchia()"
