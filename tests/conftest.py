@@ -14,6 +14,18 @@ os.environ["MPLBACKEND"] = "Agg"
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("repeatable")
 
+# Measuring the lines that a test runs makes it half as slow again. It is left out for whole fits that are judged by their
+# numbers, whose lines the tests of the parts run too, and for tests of tools, studies and texts.
+UNMEASURED = tuple(
+    f"tests/{place}"
+    for place in (
+        *("calibration/", "equivalence/", "properties/", "studies/", "trust/", "cli/test_bench"),
+        *("test_architecture", "test_docs_examples", "test_families_tool", "test_fit_report_page", "test_gallery"),
+        *("test_import_order", "test_never_worse_tool", "test_notebook", "test_random_problems", "test_sklearn"),
+        *("test_start_up", "test_text_rules"),
+    )
+)
+
 
 @pytest.fixture
 def rng() -> np.random.Generator:
@@ -25,6 +37,8 @@ def rng() -> np.random.Generator:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a fixture of their module run in one process, so that it is computed once."""
     for item in items:
+        if item.nodeid.startswith(UNMEASURED):
+            item.add_marker("no_cover")
         found = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
         if any(fixture.scope == "module" for *_, fixture in found):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))

@@ -89,6 +89,9 @@ DATES = {
     "numpy": DAYS.to_numpy(),
     "numpy table": DAYS.to_numpy()[:, None],
     "list": [d.to_pydatetime() for d in DAYS],
+    "text": pd.DataFrame({"t": DAYS.strftime("%Y-%m-%d")}),
+    "list of text": list(DAYS.strftime("%Y-%m-%d")),
+    "polars text": pl.DataFrame({"t": list(DAYS.strftime("%Y-%m-%dT%H:%M"))}),
     "polars dates": pl.DataFrame({"t": [d.date() for d in DAYS]}),
     "polars times": pl.DataFrame({"t": [d.to_pydatetime() for d in DAYS]}),
     "polars zoned": pl.DataFrame({"t": [d.to_pydatetime().replace(tzinfo=ZoneInfo("Europe/Rome")) for d in DAYS]}),
@@ -115,6 +118,24 @@ def test_predictions_at_dates_between_and_as_numbers_agree() -> None:
     gp = model().fit(pd.DataFrame({"t": DAYS}), Y)
     noon = pd.DataFrame({"t": DAYS + pd.Timedelta(hours=12)})
     np.testing.assert_array_equal(gp.predict(noon), gp.predict(T[:, None] + 0.5))
+
+
+def test_text_asks_a_model_of_dates() -> None:
+    """Text was refused as "numbers in column 't'"."""
+    gp = model().fit(pd.DataFrame({"t": DAYS}), Y)
+    for asked in (pd.DataFrame({"t": ["2024-03-31", "2024-04-02 12:00"]}), ["2024-03-31", "2024-04-02T12:00"]):
+        np.testing.assert_array_equal(gp.predict(asked), gp.predict(np.array([[2.0], [4.5]])))
+    zoned = model().fit(pd.DataFrame({"t": DAYS.tz_localize("UTC")}), Y)
+    np.testing.assert_array_equal(zoned.predict(["2024-04-02T14:00+02:00"]), gp.predict([[4.5]]))
+    with pytest.raises(sumgp.DataError, match=r"dates in column 't', as in the fit, got text such as '31\.03\.2024'"):
+        gp.predict(pd.DataFrame({"t": ["31.03.2024"]}))
+    with pytest.raises(sumgp.DataError, match="times in UTC, got no time zone"):
+        zoned.predict(["2024-04-02"])
+
+
+def test_outputs_without_any_value_are_no_dates() -> None:
+    never = FRAME.assign(b=pd.Series([None] * N, dtype=object))
+    assert not np.isfinite(model().fit(FRAME[["t"]], never).data_.y[:, 1]).any()
 
 
 def test_dates_and_numbers_are_not_mixed_up() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sumgp_studies.commands import bench as command
-from sumgp_studies.speed import Bar, Section, cpu_seconds, write_results
+from sumgp_studies.speed import Bar, Section, cpu_seconds, timing, write_results
 from sumgp_studies.speed import evidence as evidence_sections
 from sumgp_studies.speed.evidence import dense_section, fit_section, kronecker_section
 from sumgp_studies.speed.fits import many_section, oscillator_section
@@ -18,6 +18,13 @@ from sumgp_studies.speed.series import long_section, markov_section
 from sumgp_studies.speed.timing import side_by_side
 
 TINY = Size(8, 3)
+
+
+@pytest.fixture
+def once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every call is timed once: what the tables hold does not hang on repeats."""
+    monkeypatch.setattr(timing, "LONG_ENOUGH", 0.0)
+    monkeypatch.setattr(timing, "FEWEST_REPEATS", 0)
 
 
 def busy(seconds: float) -> None:
@@ -49,6 +56,7 @@ def test_bars_say_whether_they_are_met() -> None:
     ],
     ids=["dense", "kronecker", "fit", "markov", "long", "oscillator", "many"],
 )
+@pytest.mark.usefixtures("once")
 def test_every_section_fills_its_table(section, rows: int) -> None:
     found = section()
     assert len(found.rows) == rows
@@ -74,6 +82,7 @@ def test_repeats_are_taken_in_turn() -> None:
     assert set(times) == {"a", "b"}
 
 
+@pytest.mark.usefixtures("once")
 def test_the_search_reaches_a_maximum() -> None:
     """The log evidence in the table is not below any other point tried."""
     size = Size(12, 2)

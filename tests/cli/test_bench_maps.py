@@ -16,7 +16,14 @@ from typer.testing import CliRunner
 from sumgp.cli.app import app
 from sumgp_studies.commands import bench as command
 from sumgp_studies.public import Case, Part
-from sumgp_studies.speed import accuracy_section, compositions_section, gpboost_section, map_rivals, satellite_section
+from sumgp_studies.speed import (
+    Section,
+    accuracy_section,
+    compositions_section,
+    gpboost_section,
+    map_rivals,
+    satellite_section,
+)
 
 
 class FakeModel:
@@ -39,10 +46,14 @@ def gpboost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(map_rivals, "has_gpboost", lambda: True)
 
 
-def test_beside_dense_algebra() -> None:
-    section = accuracy_section((120,), ("Matern 3/2",))
-    assert len(section.rows) == 4
-    assert [bar.met for bar in section.bars] == [True, True, True, True]
+@pytest.fixture(scope="module")
+def beside_dense() -> Section:
+    return accuracy_section((120,), ("Matern 3/2",))
+
+
+def test_beside_dense_algebra(beside_dense: Section) -> None:
+    assert len(beside_dense.rows) == 4
+    assert [bar.met for bar in beside_dense.bars] == [True, True, True, True]
 
 
 def test_beside_gpboost(gpboost: None) -> None:
@@ -94,11 +105,14 @@ def test_scores_are_the_published_ones() -> None:
     assert found["cvg"] == 0.0
 
 
-def test_the_command_lists_what_it_can_measure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_command_lists_what_it_can_measure(
+    beside_dense: Section, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("SUMGP_DATA_DIR", raising=False)
     assert len(command._maps(False, None)) == 3
     assert [name for name, _ in command._maps(False, tmp_path)][3:] == ["composition maps", "satellite"]
-    monkeypatch.setattr(command, "QUICK_MAPS", command.QUICK_MAPS[1:2])
+    assert [name for name, _ in command.QUICK_MAPS] == [name for name, _ in command._maps(False, None)]
+    monkeypatch.setattr(command, "QUICK_MAPS", ((command.QUICK_MAPS[1][0], lambda: beside_dense),))
     done = CliRunner().invoke(app, ["bench", "--maps", "--quick", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert "Maps beside dense algebra" in (tmp_path / "results.md").read_text()

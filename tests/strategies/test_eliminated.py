@@ -142,6 +142,29 @@ def test_sums_beside_derivatives_are_eliminated_together():
     assert np.abs(gp.posterior(t + 0.1).residual()).max() < 1e-10
 
 
+@pytest.mark.parametrize("laws", [["d(a, t) = b", "a + c = 4"], ["d(a, t) = b + 2", "a + c = 4"]])
+def test_constant_totals_are_no_obstacle(laws):
+    """A constant that meets the totals is subtracted; what remains is homogeneous."""
+    split = split_law(FormulaConstraint(laws).bind(["a", "b", "c"], ["t"]))
+    assert split is not None
+    assert split.rest is None
+    t = np.linspace(0.0, 3.0, 12)[:, None]
+    gp = sumgp.ConstrainedGP(laws, outputs=["a", "b", "c"], inputs=["t"], uncertainty="plug-in")
+    rate = np.cos(t) - (2.0 if "2" in laws[0] else 0.0)
+    f = np.column_stack([np.sin(t), rate, 4.0 - np.sin(t)])
+    posterior = gp.fit(t, f + 0.05 * np.random.default_rng(0).normal(size=f.shape)).posterior(t + 0.1)
+    assert np.abs(posterior.residual()).max() < 1e-10
+    assert np.abs(slope(gp.predict, t, 0)[:, 0] - gp.predict(t)[:, 1] - (2.0 if "2" in laws[0] else 0.0)).max() < 1e-6
+    assert np.sqrt(np.mean((gp.predict(t) - f) ** 2)) < 0.05
+
+
+def test_totals_that_no_constant_meets_hold_at_points():
+    """d(a, t) = 2 has straight lines as solutions, and a = d(b, t) + 1 = d(c, t) + 2 no constants."""
+    assert split_law(FormulaConstraint("d(a, t) = 2").bind(["a", "b"], ["t"])) is None
+    both = FormulaConstraint(["a - d(b, t) = 1", "a - d(c, t) = 2"]).bind(["a", "b", "c"], ["t"])
+    assert split_law(both) is None
+
+
 def test_offsets_are_no_obstacle():
     """A position far from zero, a velocity whose mean is not zero: the shift of the outputs is not in the law."""
     t = np.linspace(0.0, 10.0, 25)[:, None]

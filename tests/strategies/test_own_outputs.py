@@ -10,6 +10,7 @@ from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 import sumgp
+from sumgp.laws import make_unit_free
 from sumgp.prediction.row_cells import Rows, given_cells
 from sumgp.strategies import Fitted
 from sumgp.strategies.output_posterior import GridPoint
@@ -19,6 +20,7 @@ from sumgp.strategies.own_outputs import (
     OutputPosterior,
     OwnComponent,
     independent_outputs,
+    moved_left_out,
     output_posterior,
     own_left_out,
     own_priors,
@@ -252,6 +254,50 @@ def test_left_out_values_of_a_component_hold_each_measured_entry() -> None:
     values = own_left_out(component, table, blocks_of(x))
     assert np.all(np.isfinite(values.log_density))
     assert values.residual[:, 0] == pytest.approx(values.residual[:, 1])
+
+
+def test_a_partly_measured_row_is_left_out_under_the_law_too() -> None:
+    """a + b = 1 with b not measured in one row: a is then what it is without that row, moved by what b says there."""
+    x = np.linspace(0.0, 1.0, 16)[:, None]
+    a = np.sin(4.0 * x[:, 0])
+    y = np.stack([a, 1.0 - a], axis=1) + 0.1 * np.random.default_rng(6).standard_normal((16, 2))
+    y[5, 1] = np.nan
+    points = [GridPoint(RBF(0.5), 1.0, 0.1, 1.0)]
+    seen = np.delete(np.arange(16), 5)
+    outputs = (output_posterior(x, y[:, 0], points), output_posterior(x[seen], y[seen, 1], points))
+    law = make_unit_free(
+        sumgp.LinearConstraint([1.0, 1.0], 1.0).bind(("a", "b"), ("t",)), np.zeros(2), np.ones(2), y[seen], x[seen]
+    )
+    component = replace(independent_outputs(outputs, 1.0), law=law)
+    values = own_left_out(component, y, None)
+    moved = moved_left_out(component, values, y, x, x)
+    without = output_posterior(x[seen], y[seen, 0], points).moments(x[5:6])
+    other = outputs[1].moments(x[5:6])
+    share = without[1][0] / (without[1][0] + other[1][0])
+    mean = without[0][0] - share * (without[0][0] + other[0][0] - 1.0)
+    assert y[5, 0] - moved.residual[5, 0] == pytest.approx(mean, abs=1e-6)
+    assert moved.variance[5, 0] == pytest.approx(share * other[1][0] + component.noise[0], rel=1e-6)
+    assert np.isnan(moved.residual[5, 1])
+    assert np.isnan(moved.variance[5, 1])
+    # Rows of blocks, of which neighbours are left out as well: as they are without the law.
+    np.testing.assert_array_equal(moved_left_out(component, values, y, x).residual[5], values.residual[5])
+
+
+def test_noise_of_closed_data_is_not_made_smaller_by_the_law_again() -> None:
+    """b = 1 - a as measured: both show one noise, which the law between them must not halve; else noises are independent."""
+    generator = np.random.default_rng(1003)
+    x = np.linspace(0.0, 1.0, 50)
+    a = np.sin(4.0 * x) + 0.3 * generator.standard_normal(50)
+
+    def noise(b: np.ndarray) -> np.ndarray:
+        gp = sumgp.ConstrainedGP("a + b = 1", outputs=["a", "b"], inputs=["t"]).fit(x, np.stack([a, b], axis=1))
+        own = next(c for c in gp.fitted_.components if isinstance(c, OwnComponent))
+        return own.noise_covariance * np.outer(gp.scaling_.y_scale, gp.scaling_.y_scale)
+
+    V = noise(1.0 - a)
+    left = V - np.outer(V.sum(axis=1), V.sum(axis=0)) / V.sum()
+    assert np.all(np.diag(left) >= 0.95 * np.diag(V))
+    assert noise(1.0 - a + 0.3 * generator.standard_normal(50))[0, 1] == 0.0
 
 
 @pytest.mark.parametrize("order", [1, 2])

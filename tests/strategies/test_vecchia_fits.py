@@ -16,7 +16,7 @@ from sumgp import ConstrainedGP, Dense, LinearConstraint, SumGPWarning, Transfor
 from sumgp.errors import ConstraintError, DataError
 from sumgp.estimator import preparation
 from sumgp.solvers import Automatic
-from sumgp.solvers.vecchia import map_bytes, search
+from sumgp.solvers.vecchia import LatentField, LatentMarginals, map_bytes, search
 from sumgp.strategies import Asked, choose_map_solver, vecchia_fits
 
 SHARES = "a + b + c = 1"
@@ -127,7 +127,7 @@ def test_outputs_that_vary_over_different_distances_have_lengthscales_of_their_o
         a, b = field(4.0 * x, 0), field(x, 1)
         return np.column_stack([a, b, 1.0 - a - b])
 
-    x, y = data(truth, 500, 0.3)
+    x, y = data(truth, 300, 0.3)
     gp = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(x, y)
     assert gp.fit_report_["kernel"].endswith("for each latent its own")
     lengths = np.sort(gp.fit_report_["lengthscales"][:, 0])
@@ -394,3 +394,21 @@ def test_a_field_that_changes_between_the_rows_is_said_to_be_taken_for_noise() -
         gp = ConstrainedGP(None, outputs=["a"], solver=Vecchia()).fit(x, y)
     assert gp.fit_report_["status"].startswith("converged, but the variation of 'a'")
     assert fitted_shares().fit_report_["status"] == "converged"
+
+
+def test_many_points_are_predicted_once_for_means_and_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    gp = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia(), kernel=Matern(0.3, nu=1.5), uncertainty="plug-in")
+    gp.fit(*data(shares))
+    asked: list[int] = []
+    marginals = LatentField.marginals
+
+    def counted(field: LatentField, points: np.ndarray) -> LatentMarginals:
+        asked.append(len(points))
+        return marginals(field, points)
+
+    monkeypatch.setattr(LatentField, "marginals", counted)
+    monkeypatch.setattr("sumgp.prediction.posterior.DRAWN_AT_ONCE", 7)
+    posterior = gp.posterior(AT)
+    told = (posterior.mean, *posterior.interval(), posterior.std, *posterior.observed().interval())
+    assert all(np.isfinite(part).all() for part in told)
+    assert len(asked) == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sumgp
-from sumgp.estimator.soundness import FEWEST_SMOOTH, SMOOTH, is_smooth
+from sumgp.data.roughness import FEWEST_SMOOTH, SMOOTH, is_smooth
 
 T = np.linspace(0.0, 6.0, 20)
 CIRCLE = np.column_stack([np.sin(T), np.cos(T)]) + 0.05 * np.random.default_rng(1).standard_normal((20, 2))

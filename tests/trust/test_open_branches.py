@@ -1,4 +1,4 @@
-"""An output that was never measured, where its law has two values for it: the status says that one was taken."""
+"""An output never measured, or on one side only, where its law has two values for it: the status says that one was taken."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import sumgp
 T = np.linspace(0.0, 6.0, 12)
 
 
-def status(law: str | list[str], a: np.ndarray, **options: object) -> str:
-    Y = np.column_stack([a, np.full(len(a), np.nan)])
+def status(law: str | list[str], a: np.ndarray, b: np.ndarray | float = np.nan, **options: object) -> str:
+    Y = np.column_stack([a, np.full(len(a), b)])
     gp = sumgp.ConstrainedGP(law, outputs=["a", "b"], uncertainty="plug-in", restarts=0, **options)
     return gp.fit(T, Y).fit_report_.status
 
@@ -30,3 +30,33 @@ def test_laws_with_one_value_raise_no_alarm(law: str | list[str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", sumgp.SumGPWarning)
         assert status(law, 2.0 + 0.5 * np.sin(T) + 0.01 * np.cos(40.0 * T)) == "converged"
+
+
+def measured_at(rows: list[int], b: np.ndarray) -> np.ndarray:
+    return np.where(np.isin(np.arange(len(b)), rows), b, np.nan)
+
+
+@pytest.mark.parametrize("rows", [[0], [0, 1], [5, 6, 7]])
+def test_an_output_measured_on_one_side_of_a_circle_is_named(rows: list[int]) -> None:
+    """b = cos came out as |cos|, with sds of 0.01, and was called converged."""
+    with pytest.warns(sumgp.SumGPWarning, match="'b' lies beyond where it was measured"):
+        found = status("a**2 + b**2 = 1", np.sin(T) + 0.01 * np.cos(40.0 * T), measured_at(rows, np.cos(T)))
+    assert "'b' lies beyond where it was measured" in found
+
+
+@pytest.mark.parametrize(
+    ("law", "b", "rows"),
+    [
+        ("a**2 + b**2 = 1", np.cos(T), [0, 5]),  # both sides
+        (["a**2 + b**2 = 1", "b >= 0"], np.abs(np.cos(T)), [0]),  # bounded
+        ("b**2 = 4 + a**2", np.sqrt(4.0 + np.sin(T) ** 2), [0]),  # branches that never meet
+        ("b**3 + b = a", None, [0]),  # one value
+    ],
+)
+def test_measurements_that_decide_raise_no_alarm(law: str | list[str], b: np.ndarray | None, rows: list[int]) -> None:
+    a = np.sin(T)
+    if b is None:
+        b = np.array([np.real(r[np.abs(r.imag) < 1e-9])[0] for r in (np.roots([1.0, 0.0, 1.0, -v]) for v in a)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sumgp.SumGPWarning)
+        assert status(law, a + 0.01 * np.cos(40.0 * T), measured_at(rows, b)) == "converged"

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from sumgp.errors import DataError, worded
+from sumgp.data import text_as_dates
+from sumgp.errors import DataError
 
 TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None, ".dat": None}
 BINARY = (".parquet", ".pq", ".xlsx", ".xls", ".xlsm", ".ods")
@@ -76,17 +77,10 @@ def number_columns(
 
 
 def _dates(column: pd.Series) -> pd.Series | None:
-    """The column as dates, empty cells as NaT; None where a cell is no date in the order year, month, day."""
+    """The column as dates, empty cells as NaT; None for other columns."""
     if pd.api.types.is_datetime64_any_dtype(column):
         return column
-    if pd.api.types.is_numeric_dtype(column) or not column.dropna().astype(str).str.match(r"\s*\d{4}-\d{2}").all():
-        return None
-    texts = column.astype("string").str.strip()
-    zoned = bool(texts.str.contains(r"\d(?:Z|[+-]\d{2}:?\d{2})$", regex=True).any())
-    try:
-        return pd.Series(pd.to_datetime(texts, format="ISO8601", utc=zoned), index=column.index)
-    except (ValueError, TypeError):
-        return None
+    return None if pd.api.types.is_numeric_dtype(column) else text_as_dates(column)
 
 
 def _numbers(column: pd.Series, name: str, source: str, decimal: str) -> np.ndarray:
@@ -107,8 +101,8 @@ def _numbers(column: pd.Series, name: str, source: str, decimal: str) -> np.ndar
                 remedy = "write dates as year-month-day, 2024-05-31, in every row of an input column"
             elif decimal == "." and _is_number(word.replace(",", ".")):
                 remedy = "it looks like a decimal comma: add --decimal ,"
-            text = worded(source, f"numbers in column {name!r}", f"{word[:40]!r} in row {row + 1}", remedy)
-            raise DataError(text) from error
+            got = f"{word[:40]!r} in row {row + 1}"
+            raise DataError(source, f"numbers in column {name!r}", got, remedy) from error
     return _finite(values, name, source)
 
 
@@ -191,7 +185,7 @@ def _read_text(path: Path, reading: Reading) -> pd.DataFrame:
             f"{path}: not a table of {len(header)} columns ({_first_line(error)}); check quotes and separators"
         ) from error
     except UnicodeDecodeError as error:
-        raise DataError(_encoding(path)) from error
+        raise _encoding(path) from error
     frame.columns = pd.Index(header)
     return frame
 
@@ -201,7 +195,7 @@ def _header_line(path: Path) -> str:
         with path.open(encoding="utf-8-sig", newline=None) as stream:
             line = stream.readline(LONGEST_HEADER)
     except UnicodeDecodeError as error:
-        raise DataError(_encoding(path)) from error
+        raise _encoding(path) from error
     if "\0" in line:
         raise DataError(str(path), "text", "zero bytes (a binary or UTF-16 file)", "save it as CSV in UTF-8")
     if len(line) >= LONGEST_HEADER:
@@ -240,8 +234,8 @@ def _check_names(header: Sequence[str], path: Path) -> None:
         )
 
 
-def _encoding(path: Path) -> str:
-    return worded(str(path), "text in UTF-8", "another encoding", "save it as CSV in UTF-8")
+def _encoding(path: Path) -> DataError:
+    return DataError(str(path), "text in UTF-8", "another encoding", "save it as CSV in UTF-8")
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """Validated inputs and outputs, their names, and the scaling that makes them unit-free."""
 
-from sumgp.data.calendar import UNITS, Calendar, Dates
-from sumgp.data.roughness import seen_by_kernels
+from sumgp.data.calendar import UNITS, Calendar, Dates, text_as_dates
+from sumgp.data.roughness import is_smooth, seen_by_kernels
 from sumgp.data.table import (
     Data,
     Scaling,
@@ -15,5 +15,4 @@ from sumgp.data.table import (
     read_columns,
     read_inputs,
     read_outputs,
-    with_extra_columns,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 UNITS = {"seconds": 1.0, "minutes": 60.0, "hours": 3600.0, "days": 86400.0}  # in seconds
 _FEWEST_UNITS = 3.0  # of the data's range: the longest unit of which it holds at least so many is taken
 _PER_SECOND = 1_000_000_000  # nanoseconds
+DATE_TEXT = re.compile(r"\s*\d{4}-\d{2}")  # how a date in the order year, month, day begins
 
 
 @dataclass(frozen=True)
@@ -66,3 +68,18 @@ def as_numbers(times: np.ndarray, zone: str | None, dates: Dates, argument: str)
         remedy = "use tz_localize or tz_convert so that they are as in the data of the fit"
         raise DataError(argument, expected, got, remedy)
     return dates.numbers(times)
+
+
+def text_as_dates(column: pd.Series) -> pd.Series | None:
+    """The column as dates, empty cells as NaT; None where a cell is no date in the order year, month, day."""
+    import pandas as pd
+
+    words = column.dropna().astype(str)
+    if not len(words) or not words.map(lambda word: DATE_TEXT.match(word) is not None).all():
+        return None
+    texts = column.astype("string").str.strip()
+    zoned = bool(texts.str.contains(r"\d(?:Z|[+-]\d{2}:?\d{2})$", regex=True).any())
+    try:
+        return pd.Series(pd.to_datetime(texts, format="ISO8601", utc=zoned), index=column.index)
+    except (ValueError, TypeError):
+        return None

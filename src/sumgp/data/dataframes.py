@@ -7,7 +7,6 @@ library is never loaded here unless its user already has: values are recognised 
 from __future__ import annotations
 
 import datetime
-import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sumgp.data.calendar import Calendar, Dates, as_numbers, chosen_dates
-from sumgp.data.table import Columns
+from sumgp.data.calendar import DATE_TEXT, Calendar, Dates, as_numbers, chosen_dates, text_as_dates
+from sumgp.data.table import Columns, is_frame, is_from, is_series
 from sumgp.errors import DataError
 
 if TYPE_CHECKING:
@@ -44,8 +43,7 @@ def read_table(table: Any, wanted: Sequence[str] | None, argument: str, calendar
         expected = None if calendar is None else calendar.get(name)
         if times is None:
             if expected is not None:
-                got = f"numbers in column {name!r}"
-                raise DataError(argument, f"dates in column {name!r}, as in the fit", got, "convert them to dates")
+                raise _no_dates(column, name, argument)
             numbers[name] = _numbers(column, name, argument)
             continue
         if calendar is not None and expected is None:
@@ -57,35 +55,41 @@ def read_table(table: Any, wanted: Sequence[str] | None, argument: str, calendar
     return Columns(pd.DataFrame(numbers, index=frame.index), found, names)
 
 
+def _no_dates(column: pd.Series, name: str, argument: str) -> DataError:
+    """The error about new points whose column is no dates although that of the fit was."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column):
+        got, remedy = f"numbers in column {name!r}", "convert them to dates"
+    else:
+        got = f"text such as {str(next(iter(column), None))[:40]!r}"
+        remedy = "write year-month-day, 2024-05-31, in every row, or use pandas.to_datetime"
+    return DataError(argument, f"dates in column {name!r}, as in the fit", got, remedy)
+
+
 def as_pandas(table: Any, wanted: Sequence[str] | None, argument: str) -> pd.DataFrame | None:
     """The table as a pandas DataFrame; None for what holds plain numbers without names.
 
     Dates without a name of their own take the ``wanted`` names.
     """
-    if _is(table, "pandas", "DataFrame"):
+    if is_frame(table):
         return table
-    if _is(table, "pandas", "Series"):
+    if is_series(table):
         return table.to_frame(name=table.name if isinstance(table.name, str) else argument.lower())
-    if _is(table, "pandas", "DatetimeIndex") and isinstance(table.name, str):
+    if is_from(table, "pandas", "DatetimeIndex") and isinstance(table.name, str):
         return table.to_frame(index=False)
-    if _is(table, "xarray", "Dataset") or _is(table, "xarray", "DataArray"):
+    if is_from(table, "xarray", "Dataset") or is_from(table, "xarray", "DataArray"):
         return _from_xarray(table, argument)
-    if isinstance(table, np.ndarray | list | tuple) or _is(table, "pandas", "DatetimeIndex"):
+    if isinstance(table, np.ndarray | list | tuple) or is_from(table, "pandas", "DatetimeIndex"):
         return _from_dates(table, wanted)
     return _through_narwhals(table, argument)
-
-
-def _is(value: Any, module: str, kind: str) -> bool:
-    """True for an instance of a class of a library, if that library is loaded at all."""
-    loaded = getattr(sys.modules.get(module), kind, None)
-    return loaded is not None and isinstance(value, loaded)
 
 
 def _from_xarray(table: Any, argument: str) -> pd.DataFrame:
     """Dimensions become columns; a two-dimensional array has its second dimension's labels as columns."""
     import pandas as pd
 
-    if _is(table, "xarray", "Dataset"):
+    if is_from(table, "xarray", "Dataset"):
         return table.to_dataframe().reset_index()
     if table.ndim == 1:
         return pd.DataFrame({str(table.name or argument.lower()): table.to_numpy()})
@@ -104,7 +108,9 @@ def _from_dates(table: Any, wanted: Sequence[str] | None) -> pd.DataFrame | None
     except ValueError:
         return None
     first = array.flat[0] if array.dtype == object and array.size else None
-    if array.dtype.kind != "M" and not isinstance(first, datetime.date):
+    text = array.flat[0] if array.dtype.kind == "U" and array.size else first
+    is_text = isinstance(text, str) and DATE_TEXT.match(text) is not None
+    if array.dtype.kind != "M" and not isinstance(first, datetime.date) and not is_text:
         return None
     import pandas as pd
 
@@ -112,7 +118,7 @@ def _from_dates(table: Any, wanted: Sequence[str] | None) -> pd.DataFrame | None
     count = columns.shape[1]
     default = ["x"] if count == 1 else [f"x{i + 1}" for i in range(count)]
     names = list(wanted) if wanted is not None and len(wanted) == count else default
-    if _is(table, "pandas", "DatetimeIndex"):
+    if is_from(table, "pandas", "DatetimeIndex"):
         return pd.DataFrame({names[0]: table})
     return pd.DataFrame({name: columns[:, i] for i, name in enumerate(names)})
 
@@ -143,9 +149,12 @@ def _native(series: Any) -> Any:
 
 
 def _times(column: pd.Series, name: str, argument: str) -> tuple[np.ndarray, str | None] | None:
-    """datetime64 values (in UTC if zoned) and the zone of a column of dates; None for other columns."""
+    """datetime64 values (in UTC if zoned) and the zone of a column of dates, or of text that is; None for other columns."""
     import pandas as pd
 
+    if pd.api.types.infer_dtype(column, skipna=True) == "string":
+        found = text_as_dates(column)
+        column = column if found is None else found
     if column.dtype == object and len(column) and isinstance(column.iloc[0], datetime.date):
         column = pd.Series(pd.to_datetime(column))
     if isinstance(column.dtype, pd.PeriodDtype):

@@ -1,4 +1,4 @@
-"""After the fit: values that nothing explains, data that contradict the law or each other, a law not met."""
+"""After the fit: values that nothing explains, rows that contradict each other, a law not met."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from sumgp.data import Data, in_bulk
+from sumgp.data import Data, in_bulk, is_smooth
 from sumgp.errors import ConstraintError, counted, warn
-from sumgp.laws import AllOf, Constraint, FormulaConstraint, Inequalities, Law, typical_rows
+from sumgp.laws import AllOf, Constraint, FormulaConstraint, Inequalities, Law
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
 from sumgp.strategies import FitProblem, Strategy, Unconstrained, closed_imbalance
 
 # Codes that instruments and file formats write for "missing": -999, 9999.0, 99.99e3 and the like, and fill values.
 NINES = tuple(10.0**digits - 1.0 for digits in range(3, 10))
-DECIMAL_NINES = (999.9, 999.99, 9999.9, 99999.9)
+DECIMAL_NINES = (999.9, 999.99, 9999.9, 99999.9)  # the same with decimals
+# Fill values of netCDF, GRIB and other formats, and the largest 16 and 32 bit integers.
 FILL_VALUES = (1e20, 1e30, 1e34, 1e35, 1e36, 32767.0, 32768.0, 2147483647.0, 2147483648.0, 9.969209968386869e36)
 CODES = (*NINES, *DECIMAL_NINES, *FILL_VALUES)
 SAME_CODE = 1e-6  # relative; single precision has rounded some of them
@@ -92,38 +92,8 @@ def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
         yield WildValues(name, tuple(map(int, wild)), float(y[wild[0]]), ends, False)
 
 
-STANDARD_ERRORS = 6.0  # between a stated total and the data's own before a warning
-FEWEST_ROWS = 4  # complete rows: with fewer a mean says nothing against a stated total
+STANDARD_ERRORS = 6.0  # between repeated rows, in those of the stated noise, before a warning
 ROUND_OFF = 1e-9  # of a value: less than that is how it was written down
-
-
-def warn_if_contradicted(problem: FitProblem, law: Law, noise: np.ndarray) -> None:
-    """Compare what complete rows as measured say about each total with what the law states, given the variances ``noise``
-    (T,) in the user's units, which cause a residual of their own through a law's curvature."""
-    complete = problem.data.measured[:, law.involved()[: problem.n_outputs]].all(axis=1)
-    if law.unknowns or law.derivatives or complete.sum() < FEWEST_ROWS:
-        return
-    typical = problem.scaling.restore(typical_rows(problem.data, problem.scaling))
-    filled = np.where(problem.data.measured, problem.data.y, typical)[complete]
-    x = problem.data.x[complete]
-    active = law.active(x)
-    with np.errstate(all="ignore"):
-        residual, magnitude = law.residual(filled, x), law.magnitude(filled, x)
-    for row in range(law.n_rows):
-        used = np.isfinite(residual[:, row]) & np.isfinite(magnitude[:, row]) & active[:, row]
-        values = residual[used, row]
-        if len(values) < FEWEST_ROWS:
-            continue
-        round_off = 1e-12 * float(magnitude[used, row].max())
-        error = max(float(values.std(ddof=1)) / np.sqrt(len(values)), round_off)
-        offset, bias = float(values.mean()), _noise_bias(law, filled, x, row, noise)
-        if abs(offset) > STANDARD_ERRORS * error + 2.0 * abs(bias) + float(law.noise[row]):
-            warn(
-                f"the data contradict the law {law.labels[row]!r}: measured rows miss it by {offset:.4g} on average, "
-                f"with a standard error of {error:.2g}; check the total or declare it unknown, or, if the law holds only "
-                f"roughly, write {law.labels[row]!r} with '+- unknown' at its end: mean and size of its error are then "
-                "estimated"
-            )
 
 
 def soft_law_report(law: Law | None) -> dict[str, list[str]]:
@@ -167,21 +137,6 @@ def warn_if_repeats_contradict(problem: FitProblem) -> None:
             )
 
 
-def _noise_bias(law: Law, f: np.ndarray, x: np.ndarray, row: int, noise: np.ndarray) -> float:
-    """Mean residual that noise alone causes through the law's curvature (E[z^2] exceeds the true square)."""
-    bias = 0.0
-    for t, variance in enumerate(noise):
-        step = np.sqrt(variance)
-        up, down = f.copy(), f.copy()
-        up[:, t] += step
-        down[:, t] -= step
-        with np.errstate(all="ignore"):
-            second = law.residual(up, x)[:, row] + law.residual(down, x)[:, row] - 2.0 * law.residual(f, x)[:, row]
-        usable = second[np.isfinite(second)]
-        bias += 0.5 * float(usable.mean()) if len(usable) else 0.0
-    return bias
-
-
 HELD = 1e-6  # residual of the mean, relative to the law's terms, up to which a law holds
 HELD_IN_BOUNDS = 1e-9  # the same where points were moved into bounds, which is done to round-off or not at all
 MOST_ROWS = 300  # at which a fit is looked at
@@ -193,8 +148,9 @@ MISFIT = 4.0  # rms distance of the data from the mean, in standard deviations o
 MISFIT_SIZE = 0.1  # and in standard deviations of the output: less does not matter
 FEW_COPIES = 0.05  # share of the rows
 ROUNDED = 0.05  # share of values that occur in other rows too, from which on a copy may be a measurement of its own
-SMOOTH = 0.15  # half the mean square of steps between neighbouring rows, relative to that of the values: noise has 1
-FEWEST_SMOOTH = 16  # rows along one input, twice as many in several; noise is as smooth with a chance of 5e-6
+FEWEST_OF_A_THIRD = 16  # rows whose spread is compared with that of others
+TIES = 0.5  # share of equal values among them from which on they are rounded, or nothing happens there
+DIFFERENT = 8.0  # ratio of noises in thirds of the rows: equal ones differ as much with a chance of 1e-5 (2e6 draws)
 
 
 def rows_to_check(problem: FitProblem) -> np.ndarray:
@@ -220,8 +176,37 @@ def checked_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, 
     copies, count = copied_rows(problem.data) if problem.noise.known is None else 0, len(problem.data.x)
     if not wild and copies > FEW_COPIES * count:
         words = f"{copies} of {count} rows are copies of others, from which noise looks smaller than it is"
-        warn(f"{words}; remove rows that were not measured apart")
+        warn(f"{words}; remove rows that were not measured separately")
+    if not words and problem.noise.known is None and problem.noise.row_factor is None:
+        words = changing_noise(problem, posterior, rows)
     return f"converged, but {words}" if words else ""
+
+
+def changing_noise(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> str:
+    """Which output's noise changes along an input or with its own size, in words; empty where none does. Warns."""
+    for t, name in enumerate(problem.data.output_names):
+        seen = ~np.isnan(problem.data.y[rows, t])
+        y, mean = problem.data.y[rows[seen], t], posterior.mean[seen, t]
+        along = {f"along {d!r}": problem.data.x[rows[seen], i] for i, d in enumerate(problem.data.input_names)}
+        for what, values in {**along, "with its size": np.abs(mean)}.items():
+            ratio = spread_ratio(np.abs(y - mean), y, values)
+            if ratio > DIFFERENT:
+                words = f"the noise of {name!r} changes {ratio:.0f}-fold {what}, and one value is taken for all rows"
+                warn(f"{words}: bands are too narrow where it is large; give noise= an array of the shape of Y")
+                return words
+    return ""
+
+
+def spread_ratio(sizes: np.ndarray, y: np.ndarray, values: np.ndarray) -> float:
+    """Largest over smallest median of ``sizes`` (n,) in three thirds of the rows, ordered by ``values`` (n,).
+
+    1 where rows are few, or where many of the measured ``y`` (n,) of a third are equal: rounding hides their noise.
+    """
+    thirds = np.array_split(np.argsort(values, kind="stable"), 3)
+    if any(len(rows) < FEWEST_OF_A_THIRD or len(np.unique(y[rows])) < (1.0 - TIES) * len(rows) for rows in thirds):
+        return 1.0
+    medians = [float(np.median(sizes[rows])) for rows in thirds]
+    return max(medians) / min(medians) if min(medians) > 0.0 else 1.0
 
 
 def copied_rows(data: Data) -> int:
@@ -274,17 +259,6 @@ def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> 
                 return f"{pulling} by {distance:.3g} standard deviations of the noise"
             return f"{pulling}: what it leaves of them, {size:.2g} of their sd, is smooth and no noise"
     return ""
-
-
-def is_smooth(values: np.ndarray, x: np.ndarray) -> bool:
-    """True if values (n,) change so little between neighbouring inputs x (n, D) that they are no noise."""
-    if len(x) < FEWEST_SMOOTH * (1 if x.shape[1] == 1 else 2):
-        return False
-    steps = np.diff(values[np.argsort(x[:, 0], kind="stable")])
-    if x.shape[1] > 1:
-        pairs = cKDTree(x).query(x, k=2)[1]
-        steps = values - values[np.where(pairs[:, 0] == np.arange(len(x)), pairs[:, 1], pairs[:, 0])]
-    return bool(np.mean(steps**2) < 2.0 * SMOOTH * np.mean(values**2))
 
 
 def noise_variances(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> np.ndarray:

@@ -1,6 +1,9 @@
-"""Outputs that were never measured: whether the law leaves open on which of its branches they lie."""
+"""Outputs that were never measured, or on one side only: whether the law leaves open on which of its branches they lie."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,30 +13,54 @@ from sumgp.prediction import Posterior
 
 REACH = 3.0  # how far another value is looked for, in the largest value of the output
 TRIED = 200  # values of the output at each row
-OPEN = 0.5  # share of the rows
+OPEN = 0.5  # share of the rows, of an output that was never measured
+BEYOND = 0.25  # share of the range that is on other sides of folds than every measurement: half a period of a circle
+FOLD = 0.4  # branches nearer to each other than this share of their largest distance may meet: a mean that stays on
+# one of two branches keeps off the place itself
+GRID = 120  # points over the range of one input, on which folds are looked for
 
 
-def open_branch(posterior: Posterior, law: Law, measured: np.ndarray) -> str:
-    """What a status must say where another value of an output that was never measured meets the law as well, the other
-    outputs being what they are; empty elsewhere. ``measured`` (T,): outputs with at least one measurement. Warns."""
-    f = np.concatenate([posterior.mean, posterior.law_columns()], axis=1)
-    if law.derivatives or f.shape[1] != law.n_columns:
+def open_branch(posterior: Posterior, law: Law, measured: np.ndarray, at: Callable[[np.ndarray], Posterior]) -> str:
+    """What a status must say where another value of an output meets the law as well, the other outputs being what they
+    are, and no measurement decides; empty elsewhere. ``measured`` (n, T) truth at the rows of the posterior; ``at`` gives
+    the posterior at other inputs. Warns.
+    """
+    if law.derivatives or len(posterior.output_names) + posterior.law_columns().shape[1] != law.n_columns:
         return ""
-    for t in np.flatnonzero(~measured):
-        if np.mean(_other_values(posterior, law, f, int(t))) > OPEN:
-            name = posterior.output_names[t]
+    for t in np.flatnonzero(np.mean(measured, axis=0) < 1.0 - BEYOND):
+        name, seen = posterior.output_names[t], measured[:, t]
+        found = _values(posterior, law, int(t))
+        if not np.any(seen) and np.mean(found.several) > OPEN:
             words = f"the law leaves open on which of its branches {name!r} lies, which was never measured"
-            warn(f"{words}; measure it once, or bound it, e.g. '{name} >= 0'")
+            warn(f"{words}; measure it, or bound it, e.g. '{name} >= 0'")
+            return f"converged, but {words}"
+        # Measured on two branches, an output is known to go from one to the other.
+        if np.any(seen) and np.ptp(found.below[seen]) == 0 and np.mean(found.several & ~seen) > BEYOND:
+            if _share_beyond_folds(posterior, law, int(t), seen, at) <= BEYOND:
+                continue
+            words = f"the law leaves open on which of its branches {name!r} lies beyond where it was measured"
+            warn(f"{words}; measure it on other sides of the places where branches meet, or bound it, e.g. '{name} >= 0'")
             return f"converged, but {words}"
     return ""
 
 
-def _other_values(posterior: Posterior, law: Law, f: np.ndarray, t: int) -> np.ndarray:
-    """(n,) True where the one law that holds output t is met by two values of it or more."""
+@dataclass(frozen=True)
+class _Values:
+    """(n,) of one output: whether two values of it or more meet the law, how many of them are below the mean, and how far
+    the next one is from the mean (0 where two have met)."""
+
+    several: np.ndarray
+    below: np.ndarray
+    distance: np.ndarray
+
+
+def _values(posterior: Posterior, law: Law, t: int) -> _Values:
+    """Values of output t that meet the one law that holds it."""
+    f = np.concatenate([posterior.mean, posterior.law_columns()], axis=1)
     with np.errstate(all="ignore"):
         rows = np.flatnonzero(np.any(law.jacobian(f, posterior.x)[:, :, t] != 0, axis=0))
         if len(rows) != 1:
-            return np.zeros(len(f), dtype=bool)
+            return _Values(np.zeros(len(f), dtype=bool), np.zeros(len(f)), np.full(len(f), np.inf))
         reach = REACH * np.abs(f[:, t]).max()
         values = np.linspace(-reach, reach, TRIED)
         tried = np.repeat(f[:, None, :], TRIED, axis=1)
@@ -47,4 +74,26 @@ def _other_values(posterior: Posterior, law: Law, f: np.ndarray, t: int) -> np.n
     crossed = (np.sign(residual[:, 1:]) != np.sign(residual[:, :-1])) & allowed[:, 1:] & allowed[:, :-1]
     # A pole changes sign without a value that meets the law.
     small = np.minimum(np.abs(residual[:, 1:]), np.abs(residual[:, :-1])) < np.median(np.abs(residual), axis=1)[:, None]
-    return np.sum(crossed & small, axis=1) > 1
+    crossed &= small
+    count = np.sum(crossed, axis=1)
+    away = np.where(crossed, 0.5 * (values[1:] + values[:-1]) - f[:, t : t + 1], np.inf)
+    step = values[1] - values[0]
+    next_one = np.sort(np.abs(away), axis=1)[:, 1]
+    return _Values(count > 1, np.sum(away < -step, axis=1), np.where(count == 0, 0.0, next_one))
+
+
+def _share_beyond_folds(
+    posterior: Posterior, law: Law, t: int, seen: np.ndarray, at: Callable[[np.ndarray], Posterior]
+) -> float:
+    """Share of the range of one input that folds part from every measurement of output t and every only value."""
+    if posterior.x.shape[1] != 1:
+        return 0.0
+    x = posterior.x[:, 0]
+    grid = np.linspace(x.min(), x.max(), GRID)
+    found = _values(at(grid[:, None]), law, t)
+    largest = np.max(found.distance, where=np.isfinite(found.distance), initial=0.0)
+    fold = found.distance < FOLD * largest
+    side = np.cumsum(np.diff(fold.astype(int), prepend=0) != 0)
+    decided = np.isin(side, side[np.searchsorted(grid, x[seen]).clip(max=GRID - 1)])
+    decided |= np.isin(side, side[~found.several & ~fold])
+    return float(np.mean(~fold & ~decided))

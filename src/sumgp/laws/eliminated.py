@@ -12,7 +12,7 @@ from sumgp.errors import ConstraintError
 from sumgp.laws.elimination import Potential, find_potential
 from sumgp.laws.function_law import FunctionLaw
 from sumgp.laws.law import Law, SumLaw
-from sumgp.laws.operators import as_operator, homogeneous_rows
+from sumgp.laws.operators import Operator, as_operator, constant_rows
 from sumgp.laws.points import complete_scaling
 
 FREE_CONSTANT, LEAST_CONSTANT = 2.0, 0.2  # prior sd of an output's constant, in those of the output
@@ -21,20 +21,22 @@ SIMILAR = 10.0  # ratio of the inputs' ranges below which they are taken to be i
 
 @dataclass(frozen=True)
 class SplitLaw:
-    """Rows ``eliminated`` hold for every f = G(d) g; ``rest`` is the law of the others, None if there are none."""
+    """Rows ``eliminated`` hold for every f = f_0 + G(d) g with a constant f_0 that meets their totals; ``rest`` is the law
+    of the others, None if there are none."""
 
     potential: Potential
     eliminated: tuple[int, ...]
     rest: Law | None
-    rows: np.ndarray  # (E, T) coefficients of the undifferentiated outputs in the eliminated rows
+    operator: Operator  # of the eliminated rows
 
     def offset(self, scaling: Scaling) -> np.ndarray:
-        """(T,) part of the outputs' shift, unit-free, that the eliminated rows do not allow as a constant."""
-        F = self.rows * scaling.y_scale
+        """(T,) least change of the outputs' shift, unit-free, that makes it a constant which the eliminated rows allow."""
+        F = self.operator.undifferentiated * scaling.y_scale
         size = np.sqrt(np.sum(F**2, axis=1))
-        F = F[size > 0] / size[size > 0, None]
+        used = size > 0
+        F, total = F[used] / size[used, None], self.operator.totals[used] / size[used]
         shift = scaling.y_shift / scaling.y_scale
-        return -np.linalg.pinv(F) @ (F @ shift) if len(F) else np.zeros(len(shift))
+        return np.linalg.pinv(F) @ (total - F @ shift) if len(F) else np.zeros(len(shift))
 
     def constants(self, scaling: Scaling, y: np.ndarray) -> np.ndarray:
         """(T,) prior sds of the outputs' constants, unit-free: where nothing was shifted, the size of the mean of y (N, T).
@@ -66,7 +68,7 @@ class SplitLaw:
         if lost:
             raise ConstraintError(
                 f"Y: output {data.output_names[lost[0]]!r} was never measured and no law determines it; "
-                "measure it, drop it, or give a law that holds it"
+                "measure it, drop it, or give a law that contains it"
             )
         shift, scale = scaling.y_shift.copy(), scaling.y_scale.copy()
         shift[never] = 0.0
@@ -89,8 +91,7 @@ def split_law(law: Law | None) -> SplitLaw | None:
     """The law split, None if no differential row can be eliminated, or others would mention derivatives still."""
     if law is None or not law.derivatives:
         return None
-    homogeneous = [int(row) for row in np.flatnonzero(homogeneous_rows(law))]
-    eliminated, potential = _eliminable(law, homogeneous)
+    eliminated, potential = _eliminable(law, [int(row) for row in np.flatnonzero(constant_rows(law))])
     if potential is None or not _has_derivatives(law, eliminated):
         return None
     others = [row for row in range(law.n_rows) if row not in eliminated]
@@ -98,9 +99,7 @@ def split_law(law: Law | None) -> SplitLaw | None:
     if rest is not None and np.any(rest.involved()[_derivative_columns(rest)]):
         return None
     operator = as_operator(law.rows(eliminated))
-    constant = np.flatnonzero(~operator.exponents.any(axis=1))
-    rows = operator.coefficients[:, :, constant].sum(axis=2)
-    return SplitLaw(potential, tuple(eliminated), None if rest is None else _lean(rest), rows)
+    return SplitLaw(potential, tuple(eliminated), None if rest is None else _lean(rest), operator)
 
 
 def between_outputs(law: Law) -> Law | None:
@@ -128,7 +127,7 @@ def _potential(law: Law, rows: Sequence[int]) -> Potential | None:
     if not rows:
         return None
     operator = as_operator(law.rows(rows))
-    return find_potential(operator.exponents, operator.coefficients)
+    return find_potential(operator.exponents, operator.coefficients) if operator.has_constant_solution else None
 
 
 def _has_derivatives(law: Law, rows: Sequence[int]) -> bool:

@@ -16,9 +16,11 @@ from sumgp.priors.candidates import (
     reordered,
     rougher_candidates,
     shown_period,
+    start_at_rest,
     with_long_range,
 )
 from sumgp.priors.derivatives import KernelDerivatives, check_smooth, derivative_gram, smoothness
+from sumgp.priors.growth import Growth
 from sumgp.priors.kernels import HyperPrior, KernelOnPoints, hyper_priors, leaves, lengthscale_mask, local_lengthscales
 from sumgp.priors.multitask import (
     SMALLEST,

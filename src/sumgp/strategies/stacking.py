@@ -98,7 +98,7 @@ def own(problem: FitProblem, law: UnitFreeLaw | None, asked: Question) -> Kind |
         return None
     component: OwnComponent = replace(plain, law=law)
     rows, blocks = (own_left_out(plain, problem.y, way) for way in (None, asked.blocks))
-    ways = [moved_left_out(component, rows, problem.y, problem.data.x)]
+    ways = [moved_left_out(component, rows, problem.y, problem.data.x, problem.x)]
     ways.append(blocks if asked.blocks_without_law else moved_left_out(component, blocks, problem.y, problem.data.x))
     if asked.cells:
         # Without the others of its row an output of this kind is what it is without its block.

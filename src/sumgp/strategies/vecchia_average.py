@@ -33,8 +33,8 @@ class _LogPosterior(NamedTuple):
         return self.objective
 
     def value(self, parameters: np.ndarray) -> float:
-        """At these parameters."""
-        return len(self.objective.rows.x) * self.objective(parameters)[0]
+        """At these parameters, of a prior that integrates to one whatever the number of parameters."""
+        return len(self.objective.rows.x) * self.objective(parameters)[0] + self.objective.prior.log_mass
 
 
 def drawn_fits(search: MapSearch, random_state: int) -> DrawnFits | None:

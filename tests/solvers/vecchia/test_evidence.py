@@ -151,6 +151,22 @@ def test_rotated_latents_are_the_dense_multitask_gaussian(known: bool, varying: 
     assert value == pytest.approx(dense, abs=1e-7)
 
 
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("count", [1, 3, 30])
+def test_matrices_of_a_block_are_those_between_its_points(kernel: Kernel, count: int) -> None:
+    covariance, rng = ScaledCovariance(kernel), np.random.default_rng(2)
+    points = rng.uniform(size=(4, count, 2))
+    whole = covariance.between(points, points)
+    found = covariance.within(points)
+    np.testing.assert_array_equal(found, found.swapaxes(1, 2))
+    np.testing.assert_allclose(found, whole, rtol=1e-14)
+    profiles = covariance.profiles(points)
+    by_terms = sum(share * profile.k for share, profile in zip(covariance.shares, profiles, strict=True))
+    np.testing.assert_allclose(by_terms, whole, rtol=1e-14)
+    for profile in profiles:
+        np.testing.assert_array_equal(profile.p, profile.p.swapaxes(1, 2))
+
+
 def test_kernels_that_are_no_functions_of_scaled_distance_are_refused() -> None:
     assert elementary(ConstantKernel(2.0) * RBF(1.0)) == RBF(1.0)
     for kernel in (ExpSineSquared(), RBF(1.0) * Matern(1.0), Matern(1.0, nu=0.7)):

@@ -4,11 +4,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
+from scipy.integrate import quad
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from sumgp.solvers.vecchia.covariance import LatentKernels, ScaledCovariance
 from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, MixedRows, search_near
-from sumgp.solvers.vecchia.search import KEPT_RANGE, SearchEnd, least_theta
+from sumgp.solvers.vecchia.search import KEPT_RANGE, LARGER, MOST_COMPARED_ON, SearchEnd, _stages, least_theta
 
 
 class _Bowl(SimpleNamespace):
@@ -43,3 +45,23 @@ def test_terms_of_long_range_keep_it_on_all_rows() -> None:
     low = np.array(MixedObjective(rows, objective.kernels, ((),), prior, least).bounds())[:, 0]
     np.testing.assert_allclose(low[3:5], least[3:])
     np.testing.assert_allclose(low[:3], np.array(objective.bounds())[:3, 0])
+
+
+def test_very_many_rows_are_searched_in_stages() -> None:
+    """A search that begins with 2,000 of 100,000 rows had nearly all its evaluations on all of them."""
+    for rows in (3_000, 20_000, 45_000):
+        assert _stages(MOST_COMPARED_ON, rows) == []
+    assert _stages(MOST_COMPARED_ON, 100_000) == [100_000 // LARGER]
+    million = _stages(MOST_COMPARED_ON, 1_000_000)
+    assert million == sorted(million)
+    assert len(million) == 2
+
+
+def test_priors_of_kernels_with_more_parameters_integrate_to_one() -> None:
+    """Averages over kernels weigh them by evidence; without this factor two lengthscales more were worth 5 nats."""
+    for is_length in (True, False):
+        prior = LengthPrior(np.array([0.7]), np.array([is_length]), np.array([-9.0]))
+        density = lambda t, prior=prior: np.exp(prior(np.array([t]))[0] - prior.log_mass)  # noqa: E731
+        total = quad(density, -60.0, 0.7)[0] + quad(density, 0.7, 150.0)[0]
+        assert total == pytest.approx(1.0, abs=1e-9)
+        assert prior.repeated(3).log_mass == pytest.approx(3.0 * prior.log_mass)

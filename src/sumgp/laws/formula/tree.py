@@ -305,12 +305,10 @@ def read_constants(constants: Mapping[str, object] | None) -> dict[str, Constant
             raise ConstraintError("constants", "names as keys", repr(name), 'write {"E": 0.8}')
         if isinstance(value, Unknown):
             checked[name] = UNKNOWN
-        elif isinstance(value, str) and value:
+        elif (isinstance(value, str) and value) or callable(value):
             checked[name] = value
         elif (number := _finite_number(value)) is not None:
             checked[name] = number
-        elif callable(value):
-            checked[name] = value
         else:
             remedy = 'give a finite number, "unknown", the name of a data column, or a function of X'
             raise ConstraintError(f"constants[{name!r}]", "a constant", repr(value)[:60], remedy)
@@ -328,14 +326,15 @@ def _finite_number(value: object) -> float | None:
 
 
 def read_names(outputs: Sequence[str], inputs: Sequence[str], constants: Mapping[str, Constant]) -> Names:
-    """Sort the names by what they stand for; a name that stands for two things is refused."""
+    """Sort the names by what they stand for; one for two things is refused (a lone input without a name is called x)."""
     if isinstance(outputs, str) or isinstance(inputs, str):
         raise ConstraintError("outputs, inputs", "lists of names", "one string", 'write outputs=["z", "v"]')
     taken: dict[str, str] = {}
     for kind, group in (("output", outputs), ("input", inputs), ("constant", constants)):
         for name in group:
             if name in taken:
-                raise ConstraintError(f"formula: {name!r} is named twice, as {taken[name]} and as {kind}; rename one")
+                remedy = "name the inputs, e.g. inputs=['t']" if (kind, name) == ("input", "x") else "rename one"
+                raise ConstraintError(f"formula: {name!r} is named twice, as {taken[name]} and as {kind}; {remedy}")
             taken[name] = kind
     for name, value in constants.items():
         if isinstance(value, str) and value != UNKNOWN and value in outputs:

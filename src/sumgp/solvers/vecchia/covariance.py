@@ -6,6 +6,7 @@ with p = -2 dk/ds. A sum counts as sum_j w_j k_j / sum_j w_j: the signal's size 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product, RationalQuadratic, Sum
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.priors import leaves
 
-SMOOTHNESS = (0.5, 1.5, 2.5, np.inf)
+SMOOTHNESS = (0.5, 1.5, 2.5, np.inf)  # nu of the Matern kernels with a closed form; infinite: RBF
 NEAREST = 1e-6  # lengthscales; nearer points have derivatives r^2 / r that are of no account
+STRIPS = 4  # of a symmetric matrix: five eighths of its entries are computed, more strips cost more calls
 WANTED = "RBF, Matern 1/2, 3/2, 5/2 or RationalQuadratic, alone, times a constant, or a sum of such, for solver=Vecchia()"
 
 
@@ -91,10 +93,21 @@ class ScaledCovariance:
         each = [np.asarray(term.kernel.length_scale, dtype=float) for term in self.terms]
         return np.stack([np.broadcast_to(lengths, (n_inputs,)) for lengths in each])
 
-    def profiles(self, a: np.ndarray, b: np.ndarray) -> list[Profile]:
-        """k and p of each term between points a (B, m, D) and b (B, n, D)."""
-        distances = self._squared_distances(a, b)
-        return [_profile(term.kernel, s) for term, s in zip(self.terms, distances, strict=True)]
+    def profiles(self, points: np.ndarray) -> list[Profile]:
+        """k and p (B, m, m) of each term between points (B, m, D) of a block."""
+        whole = [_Symmetric(points) for _ in self.terms]
+        for rows in _strips(points.shape[1]):
+            distances = self._squared_distances(points[:, rows], points[:, rows.start :])
+            for matrices, term, s in zip(whole, self.terms, distances, strict=True):
+                matrices.fill(rows, [part for part in _profile(term.kernel, s) if part is not None])
+        return [Profile(*matrices.made) for matrices in whole]
+
+    def within(self, points: np.ndarray) -> np.ndarray:
+        """(B, m, m) ``between`` the points (B, m, D) of a block, and themselves."""
+        whole = _Symmetric(points)
+        for rows in _strips(points.shape[1]):
+            whole.fill(rows, [self.between(points[:, rows], points[:, rows.start :])])
+        return whole.made[0]
 
     def between(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """(B, m, n) covariances between points a (B, m, D) and b (B, n, D), of variance one."""
@@ -106,13 +119,23 @@ class ScaledCovariance:
 
     def ratios(self, n_inputs: int) -> np.ndarray:
         """(J, D) lengthscales of each term over those of the shortest."""
-        return self._all_lengthscales(n_inputs) / self.lengthscales(n_inputs)
+        if n_inputs not in self._ratios:
+            self._ratios[n_inputs] = self._all_lengthscales(n_inputs) / self.lengthscales(n_inputs)
+        return self._ratios[n_inputs]
+
+    @cached_property
+    def _ratios(self) -> dict[int, np.ndarray]:
+        """Those asked before: every block asks for the same."""
+        return {}
 
     def _squared_distances(self, a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
         first, result = squared_distances(a, b), []
         for ratio in self.ratios(a.shape[2]):
             alike = bool(np.all(ratio == ratio[0]))
-            result.append(first / ratio[0] ** 2 if alike else squared_distances(a / ratio, b / ratio))
+            if alike:
+                result.append(first if ratio[0] == 1.0 else first / ratio[0] ** 2)
+            else:
+                result.append(squared_distances(a / ratio, b / ratio))
         return result
 
     def gradient(self, slopes: list[Slopes]) -> np.ndarray:
@@ -165,11 +188,35 @@ class LatentKernels:
         return slice(None) if self.shared else slice(number, number + 1)
 
 
+class _Symmetric:
+    """Symmetric matrices (B, m, m) of the points of blocks, made from strips of rows, each from its diagonal on."""
+
+    def __init__(self, points: np.ndarray) -> None:
+        self.shape = (*points.shape[:2], points.shape[1])
+        self.made: list[np.ndarray] = []
+
+    def fill(self, rows: slice, strips: list[np.ndarray]) -> None:
+        """The ``rows`` of each matrix from its strip (B, rows, rows.start to m)."""
+        self.made = self.made or [np.empty(self.shape) for _ in strips]
+        for whole, strip in zip(self.made, strips, strict=True):
+            whole[:, rows, rows.start :] = strip
+            whole[:, rows.stop :, rows] = strip[:, :, rows.stop - rows.start :].swapaxes(1, 2)
+
+
+def _strips(m: int) -> list[slice]:
+    """Rows of a symmetric matrix, strip by strip."""
+    edges = np.linspace(0, m, STRIPS + 1).astype(int)
+    return [slice(int(a), int(b)) for a, b in itertools.pairwise(edges) if b > a]
+
+
 def squared_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """(B, m, n) between points (B, m, D) and (B, n, D), from differences: near-duplicates keep their digits."""
-    total = (a[:, :, None, 0] - b[:, None, :, 0]) ** 2
+    total = a[:, :, None, 0] - b[:, None, :, 0]
+    total *= total
     for d in range(1, a.shape[2]):
-        total += (a[:, :, None, d] - b[:, None, :, d]) ** 2
+        apart = a[:, :, None, d] - b[:, None, :, d]
+        apart *= apart
+        total += apart
     return total
 
 
@@ -181,8 +228,7 @@ def _profile(kernel: Kernel, s: np.ndarray) -> Profile:
     if nu == np.inf:
         k = np.exp(-0.5 * s)
         return Profile(k, k)
-    r = np.sqrt(2.0 * nu * s)
-    decay = np.exp(-r)
+    r, decay = _decay(s, nu)
     if nu == 0.5:
         return Profile(decay, decay / np.maximum(r, NEAREST))
     slope = r * decay
@@ -205,9 +251,24 @@ def _values(kernel: Kernel, s: np.ndarray) -> np.ndarray:
     nu = np.inf if type(kernel) is RBF else kernel.nu
     if nu == np.inf:
         return np.exp(-0.5 * s)
-    r = np.sqrt(2.0 * nu * s)
-    decay = np.exp(-r)
-    return decay if nu == 0.5 else (1.0 + r) * decay if nu == 1.5 else (1.0 + r + r * r / 3.0) * decay
+    r, decay = _decay(s, nu)
+    if nu == 0.5:
+        return decay
+    factor = r * r if nu == 2.5 else r
+    if nu == 2.5:
+        factor *= 1.0 / 3.0
+        factor += r
+    factor += 1.0
+    factor *= decay
+    return factor
+
+
+def _decay(s: np.ndarray, nu: float) -> tuple[np.ndarray, np.ndarray]:
+    """r = sqrt(2 nu s) and exp(-r), without more arrays than these."""
+    r = np.multiply(s, 2.0 * nu)
+    np.sqrt(r, out=r)
+    decay = np.negative(r)
+    return r, np.exp(decay, out=decay)
 
 
 def _rational(s: np.ndarray, alpha: float, shape_is_free: bool) -> Profile:
@@ -226,7 +287,7 @@ def _terms(kernel: Kernel, constants: tuple[ConstantKernel, ...] = ()) -> tuple[
                 return _terms(other, (*constants, constant))
     if type(kernel) in (RBF, RationalQuadratic) or (type(kernel) is Matern and kernel.nu in SMOOTHNESS):
         return (Term(kernel, constants),)
-    raise DataError(worded("kernel", WANTED, str(kernel), "use such a kernel, or solver=Dense() with fewer rows"))
+    raise DataError("kernel", WANTED, str(kernel), "use such a kernel, or solver=Dense() with fewer rows")
 
 
 def elementary(kernel: Kernel) -> Kernel:

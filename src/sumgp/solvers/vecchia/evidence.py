@@ -40,15 +40,6 @@ class LatentEvidence(NamedTuple):
     by_w: np.ndarray
 
 
-class _Factored(NamedTuple):
-    """Of one block and latent: ``rows`` (n + 2, m) with sum_i sign_i rows_i rows_i^T = 2 dlog p / dC, and the sums."""
-
-    rows: np.ndarray
-    value: float
-    fit: float
-    pull: np.ndarray
-
-
 def latent_evidence(
     blocks: tuple[BlockGroup, ...], x: np.ndarray, covariance: ScaledCovariance, latents: Latents, mean_variance: float
 ) -> LatentEvidence:
@@ -64,12 +55,14 @@ def latent_evidence(
         for start in range(0, len(group.members), step):
             members = group.members[start : start + step]
             points = scaled[members]
-            profiles = covariance.profiles(points, points)
+            profiles = covariance.profiles(points)
             rows = np.empty((len(members), n_latents, group.n_new + 2, m))
             signs = np.full(rows.shape[1:3], -0.5)
             signs[:, 0] = 0.5
             signs *= np.exp(latents.log_signal)[:, None]
-            unit = np.asarray(sum(share * p.k for share, p in zip(covariance.shares, profiles, strict=True)))
+            unit = profiles[0].k
+            if len(profiles) > 1:
+                unit = np.asarray(sum(share * p.k for share, p in zip(covariance.shares, profiles, strict=True)))
             K = unit + mean_variance
             for i in range(n_latents):
                 sums = _blocks_of_one(members, K, latents, i, rows[:, i], by_w)
@@ -98,44 +91,32 @@ def _term_slopes(profile: Profile, weights: np.ndarray, points: np.ndarray, whol
 def _blocks_of_one(
     members: np.ndarray, K: np.ndarray, latents: Latents, i: int, rows: np.ndarray, by_w: np.ndarray
 ) -> tuple[float, float]:
-    """Sums of log p and of its derivative by log signal for latent i; fills in ``rows`` (B, n + 2, m), adds to ``by_w``."""
-    B, m = members.shape
-    n_new = rows.shape[1] - 2
-    signal, value, by_signal = float(np.exp(latents.log_signal[i])), 0.0, 0.0
+    """Sums of log p and of its derivative by log signal for latent i; fills in ``rows`` (B, n + 2, m), adds to ``by_w``.
+
+    With C = L L^T, z = L^-1 w and e its last n entries, log p needs e and the last entries of L's diagonal. With
+    V = L^-T [0; I], beta = V e and alpha = L^-T z, 2 dlog p / dC = alpha alpha^T - (alpha - beta)(..)^T - V V^T; the rows
+    are alpha, alpha - beta and V^T.
+    """
+    m, n = members.shape[1], rows.shape[1] - 2
     noise, w = latents.noise[members], latents.w[members, i]
-    pulls = np.empty((B, m))
-    for b in range(B):
-        part = _factored(signal * K[b], noise[b], w[b], n_new)
-        rows[b], pulls[b] = part.rows, part.pull
-        value += part.value
-        by_signal += part.fit
+    C = float(np.exp(latents.log_signal[i])) * K
+    C.reshape(len(C), -1)[:, :: m + 1] += noise
+    rows[:, 1:] = 0.0
+    rows[:, range(2, n + 2), range(m - n, m)] = 1.0
+    z, diagonal = np.empty((len(C), m)), np.empty((len(C), m))
+    for b in range(len(C)):
+        L, failed = dpotrf(C[b].T, lower=1, overwrite_a=1, clean=0)
+        if failed:
+            raise NumericalError("Vecchia: the covariance of a block is not positive definite; give a larger noise=")
+        diagonal[b] = L.diagonal()
+        z[b] = rows[b, 0] = dtrtrs(L, w[b], lower=1)[0]
+        rows[b] = dtrtrs(L, rows[b].T, lower=1, trans=1)[0].T
+    e = z[:, m - n :]
+    beta = (e[:, None] @ rows[:, 2:])[:, 0]
+    np.subtract(rows[:, 0], beta, out=rows[:, 1])
+    square = float(np.sum(e**2))
+    value = -0.5 * square - float(np.sum(np.log(diagonal[:, m - n :]))) - 0.5 * e.size * LOG_2PI
     # <dlog p / dC, C> is known from the residuals alone; what remains of it without the noise is the signal's part.
     by_noise = rows[:, 0] ** 2 - np.einsum("bnm,bnm->bm", rows[:, 1:], rows[:, 1:])
-    by_signal -= 0.5 * float(np.sum(by_noise * noise))
-    np.subtract.at(by_w[:, i], members.ravel(), pulls.ravel())
-    return value, by_signal
-
-
-def _factored(C: np.ndarray, noise: np.ndarray, w: np.ndarray, n_new: int) -> _Factored:
-    """One block: C = L L^T, z = L^-1 w; its part of log p needs the last n entries e of z and of L's diagonal.
-
-    With V = L^-T [0; I], beta = V e and alpha = L^-T z, 2 dlog p / dC = alpha alpha^T - (alpha - beta)(..)^T - V V^T.
-    """
-    m = len(w)
-    C.flat[:: m + 1] += noise
-    L, failed = dpotrf(C.T, lower=1, overwrite_a=1, clean=0)
-    if failed:
-        raise NumericalError("Vecchia: the covariance of a block is not positive definite; give a larger noise=")
-    z = dtrtrs(L, w, lower=1)[0]
-    e = z[m - n_new :]
-    right = np.zeros((m, n_new + 1), order="F")
-    right[:, 0] = z
-    right[range(m - n_new, m), range(1, n_new + 1)] = 1.0
-    solved = dtrtrs(L, right, lower=1, trans=1, overwrite_b=1)[0]
-    alpha, V = solved[:, 0], solved[:, 1:]
-    beta = V @ e
-    rows = np.empty((n_new + 2, m))
-    rows[0], rows[1], rows[2:] = alpha, alpha - beta, V.T
-    square = float(e @ e)
-    value = -0.5 * square - float(np.sum(np.log(np.diagonal(L)[m - n_new :]))) - 0.5 * n_new * LOG_2PI
-    return _Factored(rows, value, 0.5 * (square - n_new), beta)
+    np.subtract.at(by_w[:, i], members.ravel(), beta.ravel())
+    return value, 0.5 * (square - e.size) - 0.5 * float(np.sum(by_noise * noise))

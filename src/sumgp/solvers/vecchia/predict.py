@@ -108,18 +108,38 @@ class LatentField:
         for start in range(0, len(rows), step):
             part = slice(start, min(start + step, len(rows)))
             centres = self.tree.centre[nodes[part]]
-            K = self.covariance.between(centres, centres) + self.mean_variance
+            K = self.covariance.within(centres)
+            K += self.mean_variance
             K.reshape(len(K), -1)[:, :: self.nodes + 1] += self.tree.spread[nodes[part]]
             near = self.covariance.between(centres, points[rows[part], None])[:, :, 0] + self.mean_variance
+            if self.precision.ndim == 1:
+                self._fill_in(nodes[part], K, near, rows[part], result)
+                continue
             for i, row in enumerate(rows[part]):
                 seen = nodes[start + i] >= 0
                 used = K[i] if seen.all() else K[i][np.ix_(seen, seen)]
-                result.mean[row], result.covariance[row] = self._at_one(nodes[start + i][seen], used, near[i][seen])
+                prior = np.array([[1.0 + self.mean_variance]])
+                mean, covariance = self._given(nodes[start + i][seen], used, near[i][seen, None], prior)
+                result.mean[row], result.covariance[row] = mean[0], covariance[:, :, 0, 0]
 
-    def _at_one(self, nodes: np.ndarray, K: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (k,) and covariance (k, k) at one point."""
-        mean, covariance = self._given(nodes, K, near[:, None], np.array([[1.0 + self.mean_variance]]))
-        return mean[0], covariance[:, :, 0, 0]
+    def _fill_in(
+        self, nodes: np.ndarray, K: np.ndarray, near: np.ndarray, rows: np.ndarray, result: LatentMarginals
+    ) -> None:
+        """Points with nodes (n, m), -1 for none, K (n, m, m), overwritten, and ``near`` (n, m); one latent at a time."""
+        root = np.sqrt(np.where(nodes >= 0, self.tree.weight[nodes], 0.0))
+        values = self.tree.total[nodes] / np.where(root > 0, root, np.inf)[:, :, None]
+        K *= root[:, :, None]
+        K *= root[:, None]
+        near, right = near * root, np.empty((len(nodes), 2, nodes.shape[1]))
+        for i, signal in enumerate(self.signal):
+            right[:, 0], right[:, 1] = values[:, :, i], signal * near
+            B = signal * K
+            B.reshape(len(B), -1)[:, :: B.shape[1] + 1] += 1.0
+            for one, pair in zip(B, right, strict=True):
+                pair[:] = dtrtrs(_factor(one), pair.T, lower=1)[0].T
+            prior = signal * (1.0 + self.mean_variance)
+            result.mean[rows, i] = np.sum(right[:, 0] * right[:, 1], axis=1)
+            result.covariance[rows, i, i] = np.maximum(prior - np.sum(right[:, 1] ** 2, axis=1), SHORTFALL * prior)
 
     def joint(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, k) and covariance (k, k, n, n) of points together: global weights, or nodes opened for all of them."""
@@ -130,10 +150,10 @@ class LatentField:
                 return self._joint_from_weights(self.weights, found)
         nodes = nodes_for_all(self.tree, points, JOINT_NODES * self.nodes + len(x))
         centres = self.tree.centre[nodes][None]
-        K = self.covariance.between(centres, centres)[0] + self.mean_variance
+        K = self.covariance.within(centres)[0] + self.mean_variance
         K[np.diag_indices(len(K))] += self.tree.spread[nodes]
         near = self.covariance.between(centres, points[None])[0] + self.mean_variance
-        prior = self.covariance.between(points[None], points[None])[0] + self.mean_variance
+        prior = self.covariance.within(points[None])[0] + self.mean_variance
         return self._given(nodes, K, near, prior)
 
     def _joint_from_weights(self, weights: GlobalWeights, found: Functions) -> tuple[np.ndarray, np.ndarray]:
@@ -211,9 +231,7 @@ class SeparateFields:
 def _posterior(C: np.ndarray, values: np.ndarray, cross: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean cross^T B^-1 values and covariance prior - cross^T B^-1 cross with B = I + C, which is overwritten."""
     C.flat[:: len(C) + 1] += 1.0
-    L, failed = dpotrf(C.T, lower=1, overwrite_a=1, clean=0)
-    if failed:
-        raise NumericalError("Vecchia: a prediction's covariance is not positive definite; give a larger noise=")
+    L = _factor(C)
     right = np.empty((len(C), 1 + cross.shape[1]), order="F")
     right[:, 0], right[:, 1:] = values, cross
     solved = dtrtrs(L, right, lower=1, overwrite_b=1)[0]
@@ -223,3 +241,11 @@ def _posterior(C: np.ndarray, values: np.ndarray, cross: np.ndarray, prior: np.n
     diagonal = np.diagonal(covariance)
     covariance.flat[:: len(prior) + 1] = np.maximum(diagonal, floor)
     return W.T @ solved[:, 0], covariance
+
+
+def _factor(B: np.ndarray) -> np.ndarray:
+    """L with L L^T = B, in its lower triangle; B is overwritten."""
+    L, failed = dpotrf(B.T, lower=1, overwrite_a=1, clean=0)
+    if failed:
+        raise NumericalError("Vecchia: a prediction's covariance is not positive definite; give a larger noise=")
+    return np.asarray(L)

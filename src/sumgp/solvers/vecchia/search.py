@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import block_diag
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
-from sumgp.errors import DataError, Status, worded
+from sumgp.errors import DataError, Status
 from sumgp.numerics import available_bytes
 from sumgp.priors import MultitaskPrior, leaves
 from sumgp.solvers.dense import Dense, Evidence, Solver
@@ -24,8 +24,10 @@ WORKSPACE = 60e6  # bytes of blocks that are worked on together, whatever the ro
 FIRST_SHARE = 0.3  # of half the inputs' range: where lengthscales of maps begin
 SHORTER_RANGE = 0.5  # of a term, once another takes the slow part of its work
 LONGER = 8.0  # times the range of a term that the next one has at first
-COMPARED_ON, MOST_COMPARED_ON = 1024, 2048  # rows that kernels are compared on, where there are fewer or more than
-MANY_ROWS = 6000
+COMPARED_ON, MOST_COMPARED_ON = 1024, 2048  # rows that kernels are compared on, with few rows and with many
+MANY_ROWS = 6000  # from which on rows are many
+LARGER, FEW_STAGES = 6, 4  # times the rows of the search before; this many times as many again need none between
+# Steps of a search: from the prior, from beside another maximum, on all rows, and with kernels of each output's own.
 FIRST_STEPS, FURTHER_STEPS, LAST_STEPS, OWN_STEPS = 60, 25, 25, 60
 FIRST_PRECISION = 1.0  # of the log posterior, before the curvature is known
 KEPT_RANGE = 0.5  # of a further term's lengthscales on some rows, at least, on all rows
@@ -50,7 +52,7 @@ class Vecchia(Solver):
         for name, least in (("neighbours", 1), ("block", 1), ("nodes", 2)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise DataError(worded(name, f"a whole number from {least} on", repr(value), "leave the default"))
+                raise DataError(name, f"a whole number of at least {least}", repr(value), "leave the default")
 
     def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
         check_map_memory(len(x), x.shape[1], y.shape[1], bool(np.isnan(y).any()))
@@ -179,14 +181,35 @@ def fit_map(
     blocks = make_blocks(some.x / scale, solver.block, solver.neighbours)
     best, compared = _best_kernel(Compared(some, blocks, log_signal, progress), candidates)
     end, total = compared[best], sum(end.found.evaluations for end in compared.values())
+    least = least_theta(end)
+    for count in _stages(len(some.x), len(rows.x)):
+        part = rows.at(spread_rows(rows.x / scale, count, solver.block))
+        progress(f"hyperparameters: {best} on {len(part.x)} rows")
+        end = _on_more_rows(end, part, least, solver)
+        end = end._replace(found=with_curvature(end.objective, end.found))
+        total += end.found.evaluations
     if len(some.x) < len(rows.x):
         progress(f"hyperparameters: {best} on all {len(rows.x)} rows")
-        lengths = [c.lengthscales(rows.x.shape[1]) for c in end.fit(end.found.parameters).kernels.each]
-        every = tuple(make_blocks(rows.x / each, solver.block, solver.neighbours) for each in lengths)
-        objective = replace(end.objective, rows=rows, blocks=every, least=least_theta(end))
-        end = SearchEnd(objective, search_near(objective, end.found, LAST_STEPS, PRECISION))
+        end = _on_more_rows(end, rows, least, solver)
         total += end.found.evaluations
     return MapSearch(end, total, compared, len(some.x))
+
+
+def _stages(first: int, last: int) -> list[int]:
+    """Numbers of rows that are searched between the first and all of them: few enough to cost little beside the next."""
+    counts: list[int] = []
+    while last > FEW_STAGES * LARGER * first:
+        last //= LARGER
+        counts.insert(0, last)
+    return counts
+
+
+def _on_more_rows(end: SearchEnd, rows: MixedRows, least: np.ndarray, solver: Vecchia) -> SearchEnd:
+    """The same kernels searched on ``rows`` from where the search on fewer ended."""
+    lengths = [c.lengthscales(rows.x.shape[1]) for c in end.fit(end.found.parameters).kernels.each]
+    blocks = tuple(make_blocks(rows.x / each, solver.block, solver.neighbours) for each in lengths)
+    objective = replace(end.objective, rows=rows, blocks=blocks, least=least)
+    return SearchEnd(objective, search_near(objective, end.found, LAST_STEPS, PRECISION))
 
 
 def least_theta(end: SearchEnd) -> np.ndarray:

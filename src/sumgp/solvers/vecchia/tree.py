@@ -11,7 +11,7 @@ from sumgp.solvers.vecchia.covariance import ScaledCovariance
 from sumgp.solvers.vecchia.evidence import AT_ONCE
 
 LEAF = 32  # points of a leaf, a power of two: within leaves the tree is halved down to single points
-HALVINGS = 5
+HALVINGS = 5  # from a leaf of 32 points down to single ones
 SAMPLED = 32  # points that stand for those of a large node
 FALL = (
     2.0  # nodes are opened by radius / distance^FALL: at 1.75 means and sds are further from dense algebra, rough to smooth
@@ -156,7 +156,7 @@ def _leaf_spread(singles: _Level, size: int, covariance: ScaledCovariance) -> np
     step = max(1, AT_ONCE // size**2)
     for start in range(0, len(points), step):
         part = slice(start, start + step)
-        K = covariance.between(points[part], points[part])
+        K = covariance.within(points[part])
         near = covariance.between(points[part], centre[part])[:, :, 0]
         pairs = np.einsum("gm,gmn,gn->g", share[part], K, share[part], optimize=True)
         result[part] = pairs - 2.0 * np.sum(share[part] * near, axis=1) + (share[part].sum(axis=1)) ** 2
@@ -175,7 +175,7 @@ def _upper_spread(
     for start in range(0, len(ranges), step):
         part = slice(start, start + step)
         points = scaled[chosen[part]]
-        K = covariance.between(points, points)
+        K = covariance.within(points)
         apart = (K.sum(axis=(1, 2)) - SAMPLED) / (SAMPLED * (SAMPLED - 1))
         near = covariance.between(points, centre[part][:, None]).mean(axis=(1, 2))
         result[part] = apart + (1.0 - apart) / n_points[part] - 2.0 * near + 1.0
