@@ -19,7 +19,9 @@ hypothesis.settings.load_profile("repeatable")
 UNMEASURED = tuple(
     f"tests/{place}"
     for place in (
-        *("calibration/", "equivalence/", "properties/", "studies/", "trust/", "cli/test_bench"),
+        *("calibration/", "equivalence/", "properties/", "studies/", "cli/test_bench", "laws/test_formula_fuzz"),
+        *("trust/test_families", "trust/test_flat_curves", "trust/test_many_periods", "trust/test_output_order"),
+        *("trust/test_several_laws", "trust/test_single_points"),
         *("test_architecture", "test_docs_examples", "test_families_tool", "test_fit_report_page", "test_gallery"),
         *("test_import_order", "test_never_worse_tool", "test_notebook", "test_random_problems", "test_sklearn"),
         *("test_start_up", "test_text_rules"),
