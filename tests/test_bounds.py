@@ -417,7 +417,7 @@ def test_bounds_that_are_functions_are_handed_over_again(tmp_path):
         gp.save(tmp_path / "model.sumgp")
     with pytest.raises(ConstraintError, match="load it with constraint="):
         sumgp.load(tmp_path / "model.sumgp")
-    with pytest.raises(ConstraintError, match="hand over that one"):
+    with pytest.raises(ConstraintError, match="pass that one"):
         sumgp.load(tmp_path / "model.sumgp", constraint=SHARES)
     with pytest.raises(ConstraintError, match="not the law that was fitted"):
         sumgp.load(tmp_path / "model.sumgp", constraint=[SHARES, Bounds({"a": lambda x: 0.2 * x[:, 0]})])

@@ -49,6 +49,18 @@ def test_noise_is_found_and_measurements_obey_the_law(solver: object) -> None:
     assert np.max(np.abs(blocks.sum(axis=2))) < 1e-9
 
 
+def test_dense_and_kronecker_algebra_take_the_same_noise() -> None:
+    """Outputs measured with unequal precision: there noise that is projected onto the law and noise given the law differ."""
+    t, Y = series(30)
+    extra = 0.4 * np.random.default_rng(1001).standard_normal(30)
+    Y[:, 0], Y[:, 2] = Y[:, 0] + extra, Y[:, 2] - extra
+    new = t[:5] + 0.03
+    dense, kronecker = (ConstrainedGP(LAW, solver=s, **PLAIN).fit(t, Y).posterior(new) for s in (Dense(), Kronecker()))
+    np.testing.assert_allclose(kronecker.mean, dense.mean, atol=1e-4)
+    np.testing.assert_allclose(kronecker.std, dense.std, rtol=1e-3)
+    np.testing.assert_allclose(kronecker.observed().std, dense.observed().std, rtol=1e-3)
+
+
 def test_series_keeps_its_noise() -> None:
     """The law leaves noise in two directions of three; believed to be in all three, it would be sqrt(2/3) of its size."""
     t, Y = series(200)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,16 @@ class _Work:
         return FitResult(report.status, message, report.log_evidence, time.process_time() - start, mean, lower, upper)
 
 
+@contextmanager
+def _progress(what: str, total: int, shown: bool) -> Iterator[Callable[[int], None]]:
+    """A bar on the terminal; the function that is given is called with how many more are done."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), disable=not shown) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda count: bar.advance(task, count)
+
+
 def fit_many(
     datasets: Iterable[tuple[Any, ...]],
     model: ConstrainedGP,
@@ -75,16 +86,13 @@ def fit_many(
     Dask cluster at the address ``dask``.
     """
     import pandas as pd
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     items = [_complete(dataset, at, position) for position, dataset in enumerate(datasets)]
     results: dict[int, FitResult] = {}
-    columns = (TextColumn("fits"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, disable=not progress) as bar:
-        task = bar.add_task("fits", total=len(items))
+    with _progress("fits", len(items), progress) as advance:
         for position, result in spread(_Work(model, level), items, jobs, dask):
             results[position] = FitResult(FAILED, result.reason) if isinstance(result, Lost) else result
-            bar.advance(task)
+            advance(1)
     return pd.DataFrame([vars(results[i]) for i in range(len(items))], columns=list(FitResult.__dataclass_fields__))
 
 
@@ -158,20 +166,16 @@ def predict_map(
 
     With a ``folder`` each part is written as soon as it is there, and parts that are there are not computed again.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     x = model.posterior(X).x
     place = None if folder is None else Path(folder)
     if place is not None:
         place.mkdir(parents=True, exist_ok=True)
     parts = [(i, x[start : start + PART]) for i, start in enumerate(range(0, len(x), PART))]
     found = np.empty((4, len(x), model.n_outputs_))
-    columns = (TextColumn("points"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, disable=not progress) as bar:
-        task = bar.add_task("points", total=len(x))
+    with _progress("points", len(x), progress) as advance:
         for position, result in spread(_Prediction(model, level, place), parts, jobs, dask):
             if isinstance(result, Lost):
                 raise SumGPError(f"predict_map: part {position} was lost, {result.reason}; try again with fewer jobs=")
             found[:, position * PART : position * PART + len(parts[position][1])] = result
-            bar.advance(task, len(parts[position][1]))
+            advance(len(parts[position][1]))
     return PredictedMap(*found)

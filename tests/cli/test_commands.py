@@ -183,7 +183,7 @@ def test_report_is_written_again(sumgp, fit_words, tmp_path: Path) -> None:
     assert title is not None
     assert ".csv: z, v over t" in title[0]
     assert title[0] in page
-    assert "How well the law is kept" in page
+    assert "How well the law holds" in page
     assert sumgp("report", tmp_path).code == 2
 
 

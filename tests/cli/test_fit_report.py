@@ -122,7 +122,7 @@ def test_every_kind_of_fit_has_a_report(settings) -> None:
     transformed = "strategy" in settings and isinstance(settings["strategy"], Transformed)
     assert np.all(np.isnan(found.left_out.rmse)) if transformed else np.all(found.left_out.rmse < 0.5)
     assert ("left out" in findings(found, True) + findings(found, False)) is not transformed
-    assert "How well the law is kept" in render_fit(found, "title")
+    assert "How well the law holds" in render_fit(found, "title")
 
 
 def findings(found: FitStudy, good: bool) -> str:
@@ -132,7 +132,7 @@ def findings(found: FitStudy, good: bool) -> str:
 def test_a_good_fit_is_called_good() -> None:
     x, Y = data(20)
     found = studied(fitted("a + b = 1", x, Y))
-    assert "keep the law" in findings(found, True)
+    assert "obey the law" in findings(found, True)
     assert findings(found, False) == ""
     assert verdict(found).kind in ("better", "same")
     page = render_fit(found, "title")
@@ -175,7 +175,7 @@ def test_a_rough_law_is_said_to_hold_up_to_its_error() -> None:
     x, Y = data()
     found = studied(fitted("a + b = 1 +- 0.2", x, Y))
     assert "'a + b = 1 +- 0.2' holds up to an error with a standard deviation of 0.2" in findings(found, True)
-    assert "keep the law: on average" not in findings(found, True)
+    assert "obey the law: on average" not in findings(found, True)
 
 
 def test_output_known_from_the_law_alone() -> None:

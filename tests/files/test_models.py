@@ -19,6 +19,7 @@ from sumgp.files import writing as files
 from sumgp.files.nodes import read_kernel, write_kernel
 from sumgp.paper_method import Transformed
 from sumgp.paper_method.engines import Variational
+from sumgp.priors import Growth
 from sumgp.solvers import Markov
 from sumgp.transforms import Square
 
@@ -36,7 +37,9 @@ def oscillator(rows: int = 12) -> tuple[np.ndarray, np.ndarray]:
 
 
 def made(constraint: Any = None, **settings: Any) -> sumgp.ConstrainedGP:
-    return sumgp.ConstrainedGP(constraint, outputs=["z", "v"], inputs=["t"], **{"uncertainty": "plug-in", **settings})
+    return sumgp.ConstrainedGP(
+        constraint, outputs=["z", "v"], inputs=["t"], **{"uncertainty": "plug-in", "restarts": 0, **settings}
+    )
 
 
 MODELS = {
@@ -210,7 +213,13 @@ def test_file_holds_only_numbers_and_json(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "kernel",
-    [RBF(0.3), Matern(0.7, nu=2.5), ConstantKernel(2.0) * RBF([0.5, 2.0]) + RationalQuadratic(), RBF(1.5, "fixed") ** 2],
+    [
+        RBF(0.3),
+        Matern(0.7, nu=2.5),
+        ConstantKernel(2.0) * RBF([0.5, 2.0]) + RationalQuadratic(),
+        RBF(1.5, "fixed") ** 2,
+        Growth([0.5, 3.0]) * RBF(0.4),
+    ],
     ids=str,
 )
 def test_kernels_come_back_as_they_were(kernel: Kernel) -> None:

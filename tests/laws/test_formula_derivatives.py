@@ -1,4 +1,4 @@
-"""Derivatives in formulas: columns of their own, every way to write them, rules inside of d(...), errors, operators."""
+"""Derivatives in formulas: columns of their own, every way to write them, rules inside d(...), errors, operators."""
 
 from __future__ import annotations
 

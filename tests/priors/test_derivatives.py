@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from sumgp.errors import DataError
-from sumgp.priors import KernelDerivatives, derivative_gram, smoothness
+from sumgp.priors import Growth, KernelDerivatives, derivative_gram, smoothness
 from sumgp.priors.kernels import with_theta
 
 X1 = np.array([[0.1, -0.4], [0.9, 0.3], [-0.7, 0.8]])
@@ -32,6 +32,9 @@ TWO_INPUTS = [
     DotProduct(sigma_0=0.6),
     ConstantKernel(1.3) * RBF([0.8, 1.4]) + DotProduct(0.4) * Matern(1.1, nu=2.5),
     (DotProduct(0.5) + RBF(1.2)) ** 2,
+    Growth([1.4, 0.6]) * RBF(0.8),
+    Growth(1.3),
+    Growth([1.0, 0.5], "fixed") * Matern(1.1, nu=2.5),
 ]
 ONE_INPUT = [ExpSineSquared(length_scale=0.9, periodicity=1.7) * RBF(1.5), ExpSineSquared(1.2, 2.1)]
 IDS = [str(kernel) for kernel in TWO_INPUTS]

@@ -19,6 +19,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from sumgp.errors import DataError
+from sumgp.priors import Growth
 from sumgp.priors.kernels import KernelOnPoints, hyper_priors, lengthscale_mask, prepare_kernel
 
 KERNELS: list[Kernel] = [
@@ -36,6 +37,9 @@ KERNELS: list[Kernel] = [
     ConstantKernel(2.0, "fixed") * RBF(0.3),
     ExpSineSquared(1.0, 3.0),
     DotProduct(1.0) * RBF(1.0),
+    Growth([2.0, 0.3]) * RBF(1.0),
+    Growth(1.5),
+    Growth([2.0, 0.3], "fixed"),
 ]
 
 
@@ -88,3 +92,13 @@ def test_hyperpriors_follow_the_order_of_theta() -> None:
     assert [n.split("__")[-1] for n in names] == ["constant_value", "length_scale", "alpha", "length_scale"]
     np.testing.assert_allclose(centres, np.log([2.0, 2.0, 8.0, 3.0, np.sqrt((4 + 64) / 2)]))
     assert lengthscale_mask(kernel).tolist() == [False, True, True, False, True]
+
+
+def test_growth_is_expected_over_half_the_range_of_each_input() -> None:
+    priors = hyper_priors(Growth(np.ones(2)) * RBF(1.0), np.array([0.5, 4.0]))
+    assert [(p.centre, p.below, p.above) for p in priors[:2]] == [(0.0, 2.0, 2.0), (0.0, 0.25, 0.25)]
+    assert lengthscale_mask(Growth(np.ones(2)) * RBF(1.0)).tolist() == [False, False, True]
+    points = np.random.default_rng(0).uniform(size=(4, 2))
+    kernel = Growth([2.0, 0.3])
+    np.testing.assert_allclose(kernel.diag(points), np.diagonal(kernel(points)))
+    np.testing.assert_allclose(np.sqrt(kernel.diag(points + np.array([1.0, 0.0])) / kernel.diag(points)), 2.0)

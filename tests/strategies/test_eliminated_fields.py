@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
@@ -100,8 +102,35 @@ def test_names_of_candidates_tell_them_apart() -> None:
     gp.fit(x, np.sin(2.0 * x) + 0.1 * np.random.default_rng(1).standard_normal((20, 2)))
     weights = gp.fit_report_["candidate_weights"]
     assert sum(weights.values()) == pytest.approx(1.0)
-    assert set(weights) <= {"RBF", "isotropic RBF", "Matern", "isotropic Matern"}
-    assert len(gp.fit_report_["candidates"]) == 4
+    assert set(weights) <= {"RBF", "isotropic RBF", "Matern", "isotropic Matern", "isotropic growing RBF"}
+    assert len(gp.fit_report_["candidates"]) == 5
+
+
+def decaying(x: np.ndarray) -> np.ndarray:
+    """(n, 2) gradient of exp(-3 y) (cos(3 x) + sin(4 x - 1)): sources below, as a magnet under the floor has them."""
+    a, size = x[:, 0], np.exp(-3.0 * x[:, 1])
+    along = size * (-3.0 * np.sin(3.0 * a) + 4.0 * np.cos(4.0 * a - 1.0))
+    return np.column_stack([along, -3.0 * size * (np.cos(3.0 * a) + np.sin(4.0 * a - 1.0))])
+
+
+def test_a_field_that_decays_away_from_its_sources(tmp_path: Path) -> None:
+    """A kernel of one size everywhere is too smooth near the sources and takes noise for detail far from them."""
+    generator = np.random.default_rng(1000)
+    x, new = generator.uniform(-1.0, 1.0, (60, 2)), generator.uniform(-1.0, 1.0, (200, 2))
+    y = decaying(x) + 0.3 * generator.standard_normal((60, 2))
+    settings = {"outputs": ["u", "v"], "inputs": ["x", "y"], "uncertainty": "plug-in"}
+    gp = sumgp.ConstrainedGP(NO_CURL, **settings).fit(x, y)
+    assert gp.fit_report_["kernel"] == "isotropic growing RBF"
+    even = sumgp.ConstrainedGP(NO_CURL, kernel=RBF(1.0), **settings).fit(x, y)
+    error, other = (np.sqrt(np.mean((model.predict(new) - decaying(new)) ** 2)) for model in (gp, even))
+    assert error < 0.8 * other
+    posterior = gp.posterior(new)
+    curl = posterior.derivative("u", "y").mean - posterior.derivative("v", "x").mean
+    assert np.abs(curl).max() < 1e-9 * np.abs(posterior.derivative("u", "y").mean).max()
+    gp.save(tmp_path / "field.sumgp")
+    np.testing.assert_array_equal(sumgp.load(tmp_path / "field.sumgp").predict(new), gp.predict(new))
+    far = gp.predict(np.array([[0.0, -60.0], [60.0, 60.0], [0.0, 60.0]]))
+    assert np.abs(far).max() < np.abs(y).max()  # its means come to rest on the sources' side too
 
 
 def test_a_flow_as_gradient_and_curl_of_functions_that_nobody_measured() -> None:

@@ -13,7 +13,7 @@ from sumgp.app.choice import Choice, choice_from
 from sumgp.app.reading import TABLE, points_table
 from sumgp.cli import arguments
 from sumgp.cli.fit import MODEL, fitted_study, result_files
-from sumgp.cli.points import as_points, points_from, require_filled
+from sumgp.cli.points import as_points, default_count, points_from, require_filled
 from sumgp.cli.tables import Reading, as_csv, number_columns
 from sumgp.errors import DataError
 from sumgp.estimator import ConstrainedGP
@@ -22,7 +22,6 @@ from sumgp.numerics import threads_for
 from sumgp.report import render_fit_body
 
 COMPLETED, BODY = "completed.csv", "body.html"
-LINE_POINTS, MAP_POINTS = 200, 900  # over one input, and over two
 
 
 def fit_table(folder: Path, task: dict[str, Any], tell: Callable[[str], None]) -> dict[str, Any]:
@@ -33,7 +32,7 @@ def fit_table(folder: Path, task: dict[str, Any], tell: Callable[[str], None]) -
     gp = estimator(choice)
     with threads_for(frame[list(choice.outputs)].size):
         title = f"{task['shown']}: {', '.join(choice.outputs)} over {', '.join(choice.inputs)}"
-        found = fitted_study(gp, frame, grid_size(choice), title, tell)
+        found = fitted_study(gp, frame, default_count(len(choice.inputs)), title, tell)
         tell("figures and files")
         files = {**result_files(found, title), BODY: render_fit_body(found).encode()}
         if frame[list(choice.outputs)].isna().any(axis=None):
@@ -53,11 +52,6 @@ def estimator(choice: Choice) -> ConstrainedGP:
         noise=arguments.noise(choice.noise or "per-output"),
         uncertainty="plug-in" if choice.quick else "integrated",
     )
-
-
-def grid_size(choice: Choice) -> int:
-    """Points at which a fit is shown."""
-    return MAP_POINTS if len(choice.inputs) == 2 else LINE_POINTS
 
 
 def chosen_columns(table: pd.DataFrame, choice: Choice, shown: str) -> pd.DataFrame:
@@ -90,7 +84,7 @@ def values_at(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     except DataError as error:
         raise DataError(str(error).replace(str(path), task["shown"] or "points")) from error
     if len(points) > task["points"]:
-        raise DataError("points", f"at most {task['points']}", str(len(points)), "ask in several parts")
+        raise DataError("points", f"at most {task['points']}", str(len(points)), "ask for them in several parts")
     posterior = gp.posterior(points)
     frame = posterior.to_frame()
     (folder / VALUES).write_bytes(as_csv(frame))

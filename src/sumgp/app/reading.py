@@ -145,5 +145,5 @@ def points_table(text: str, names: Sequence[str]) -> bytes:
             raise DataError(f"line {number}", expected, repr(line.strip()[:40]), "separate them by spaces")
         rows.append(cells)
     if not rows:
-        raise DataError("points", "at least one line of numbers", "nothing", "type e.g. one value a line")
+        raise DataError("points", "at least one line of numbers", "nothing", "type one value per line, for example")
     return as_csv(pd.DataFrame(rows, columns=list(names)))

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
 from rich.console import Console
 
+from sumgp import laws
 from sumgp.cli import arguments
 from sumgp.cli.tables import Reading, number_columns, read_table
 from sumgp.estimator import default_strategy
-from sumgp.laws import (
-    BoundConstraint,
-    FormulaConstraint,
-    Inequalities,
-    Law,
-    SumLaw,
-    bind_constraint,
-    check_bounds,
-    where_held,
-)
+
+
+class Miss(NamedTuple):
+    """Complete rows of the data, and mean and mean size of left minus right side there; NaN without such rows."""
+
+    rows: int
+    mean: float
+    size: float
 
 
 def check(
@@ -40,11 +39,11 @@ def check(
     """Say how a law is understood: its kind, terms, branches, unknown constants, and the strategy chosen for it."""
     constants = arguments.constants(constant or [])
     x_names = arguments.names(inputs, "--inputs") if inputs else []
-    formula, y_names = FormulaConstraint(list(constraint), constants), arguments.names(outputs, "--outputs")
+    formula, y_names = laws.FormulaConstraint(list(constraint), constants), arguments.names(outputs, "--outputs")
     reading = Reading(separator, decimal)
     if data is not None:
         formula.check_columns(y_names, x_names, [str(name) for name in read_table(data, reading).columns])
-    both = bind_constraint(formula, y_names, x_names, arguments.extra_columns(constants))
+    both = laws.bind_constraint(formula, y_names, x_names, arguments.extra_columns(constants))
     law = both.law if both.law is not None else formula.bind(y_names, x_names)
     if both.bounds is not None:
         _check_constant_bounds(both.bounds, both.law)
@@ -54,22 +53,23 @@ def check(
         return
     console = Console()
     console.print(both.explain(), markup=False, highlight=False)
-    for label, (count, mean, size) in zip(law.labels, misses or [], strict=False):
-        told = f"{count} complete rows miss it by {mean:.3g} on average, {size:.3g} in size" if count else "no complete rows"
+    for label, miss in zip(law.labels, misses or [], strict=False):
+        told = f"{miss.rows} complete rows miss it by {miss.mean:.3g} on average, {miss.size:.3g} in size"
+        told = told if miss.rows else "no complete rows"
         console.print(f"data against {label!r}: {told}", markup=False, highlight=False)
 
 
-def _check_constant_bounds(bounds: Inequalities, law: Law | None) -> None:
+def _check_constant_bounds(bounds: laws.Inequalities, law: laws.Law | None) -> None:
     """Refuse bounds that contradict each other or the law, where no data are needed to tell."""
     constant = [isinstance(row.total, np.ndarray) and isinstance(row.coefficients, np.ndarray) for row in bounds.laws]
     rows = tuple(row for row, told in zip(bounds.laws, constant, strict=True) if told)
-    fixed = isinstance(law, SumLaw) and law.has_constant_coefficients and isinstance(law.total, np.ndarray)
+    fixed = isinstance(law, laws.SumLaw) and law.has_constant_coefficients and isinstance(law.total, np.ndarray)
     if rows:
         width = sum(1 for _ in bounds.laws[0].extra_columns)
-        check_bounds(Inequalities(rows), law if fixed else None, np.zeros((1, width)))
+        laws.check_bounds(laws.Inequalities(rows), law if fixed else None, np.zeros((1, width)))
 
 
-def _as_numbers(law: Law, misses: list[tuple[int, float, float]] | None, both: BoundConstraint) -> dict[str, Any]:
+def _as_numbers(law: laws.Law, misses: list[Miss] | None, both: laws.BoundConstraint) -> dict[str, Any]:
     result: dict[str, Any] = {
         "laws": list(law.labels),
         "kind": law.explain().splitlines()[0].removeprefix("kind: "),
@@ -79,31 +79,32 @@ def _as_numbers(law: Law, misses: list[tuple[int, float, float]] | None, both: B
         "data_columns": list(law.extra_columns),
         "outputs_outside": list(law.outputs_outside()),
         "explanation": law.explain().splitlines(),
-        "held": list(where_held(law)),
+        "held": list(laws.where_held(law)),
     }
     if misses is not None:
         result["data"] = [
-            {"complete_rows": c, "mean": m if c else None, "mean_size": s if c else None} for c, m, s in misses
+            {"complete_rows": m.rows, "mean": m.mean if m.rows else None, "mean_size": m.size if m.rows else None}
+            for m in misses
         ]
     return result
 
 
-def _misses(law: Law, path: Path, inputs: list[str], reading: Reading) -> list[tuple[int, float, float]]:
-    """Per row of the law: complete data rows, mean and mean size of left minus right side there.
+def _misses(law: laws.Law, path: Path, inputs: list[str], reading: Reading) -> list[Miss]:
+    """How complete rows of the data miss each row of the law.
 
     Unknown constants take the value that a row suggests for them, so a law with one is not judged, nor one
     with derivatives, which are not measured.
     """
     if law.unknowns or law.derivatives or not law.n_rows:
-        return [(0, np.nan, np.nan)] * law.n_rows
+        return [Miss(0, np.nan, np.nan)] * law.n_rows
     x_names = [*inputs, *law.extra_columns]
     frame = number_columns(read_table(path, reading), [*x_names, *law.outputs], str(path), reading.decimal)
     involved = [name for name, used in zip(law.outputs, law.involved(), strict=False) if used]
     complete = frame[frame[[*x_names, *involved]].notna().all(axis=1)]
     f, x = complete[list(law.outputs)].fillna(0.0).to_numpy(), complete[x_names].to_numpy()
     if not len(f):
-        return [(0, np.nan, np.nan)] * law.n_rows
+        return [Miss(0, np.nan, np.nan)] * law.n_rows
     with np.errstate(all="ignore"):
         g = np.where(law.active(x), law.residual(f, x), np.nan)
     usable = [column[np.isfinite(column)] for column in g.T]
-    return [(len(v), float(v.mean()), float(np.abs(v).mean())) if len(v) else (0, np.nan, np.nan) for v in usable]
+    return [Miss(len(v), float(v.mean()), float(np.abs(v).mean())) if len(v) else Miss(0, np.nan, np.nan) for v in usable]

@@ -23,7 +23,7 @@ from sumgp.report import PlainTable, caught, render_fit, study
 from sumgp.strategies import Linearized, Projected
 
 LAW = "k/2*z**2 + m/2*v**2 = E"
-CONSTANTS = {"k": 1.0, "m": 1.0, "E": 0.8}
+CONSTANTS = {"k": 1.0, "m": 1.0, "E": 0.8}  # those that the data set was made with
 N_GRID = 200  # prediction points: smooth curves at the size of a figure
 
 

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from sumgp import report
 from sumgp.cli import arguments
 from sumgp.cli.outputs import check_folder, load_plotting, stages
 from sumgp.cli.points import as_points, default_count, grid_over, points_from, require_filled
@@ -21,18 +22,6 @@ from sumgp.estimator import KERNELS, STRATEGIES, ConstrainedGP, kernel_named, st
 from sumgp.files import model_bytes, write_files
 from sumgp.laws import FormulaConstraint
 from sumgp.numerics import threads_for
-from sumgp.report import (
-    FitStudy,
-    PlainTable,
-    advice,
-    as_numbers,
-    caught,
-    data_facts,
-    render_fit,
-    score_tables,
-    study,
-    verdict,
-)
 
 MODEL, PREDICTIONS, REPORT = "model.sumgp", "predictions.csv", "report.html"
 
@@ -83,7 +72,7 @@ def fit(
 
 def _results(
     gp: ConstrainedGP, frame: pd.DataFrame, points: pd.DataFrame | int, title: str, console: Console
-) -> tuple[FitStudy, dict[str, bytes]]:
+) -> tuple[report.FitStudy, dict[str, bytes]]:
     """The fit with its scores at the prediction points, and the files with it."""
     with stages(console, "fit") as tell, threads_for(frame[list(gp.outputs or ())].size):
         found = fitted_study(gp, frame, points, title, tell)
@@ -94,18 +83,18 @@ def _results(
 
 def fitted_study(
     gp: ConstrainedGP, frame: pd.DataFrame, points: pd.DataFrame | int, title: str, tell: Callable[[str], None]
-) -> FitStudy:
+) -> report.FitStudy:
     """Fit the columns of a table and score the fit at points of another, or at so many over the range of the data."""
     outputs = list(gp.outputs or ())
-    _, told = caught(lambda: gp.fit(frame.drop(columns=outputs), frame[outputs], progress=tell))
+    _, told = report.caught(lambda: gp.fit(frame.drop(columns=outputs), frame[outputs], progress=tell))
     gp.fit_report_.details.update(title=title, warnings=list(told))  # for the report, also when it is written again
     at = grid_over(gp.data_, points) if isinstance(points, int) else as_points(gp, points)
-    return study(gp, at, told, tell)
+    return report.study(gp, at, told, tell)
 
 
-def _tell_summary(console: Console, found: FitStudy, files: list[Path], as_json: bool) -> None:
+def _tell_summary(console: Console, found: report.FitStudy, files: list[Path], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(plain({**as_numbers(found), "files": list(map(str, files))}), indent=2))
+        typer.echo(json.dumps(plain({**report.as_numbers(found), "files": list(map(str, files))}), indent=2))
         return
     print_summary(console, found, files)
     data = found.model.data_
@@ -167,12 +156,12 @@ def chosen_columns(path: Path, inputs: str, outputs: str | None, constants: dict
     return Chosen(frame, x_names, y_names, [str(name) for name in table.columns])
 
 
-def result_files(found: FitStudy, title: str) -> dict[str, bytes]:
+def result_files(found: report.FitStudy, title: str) -> dict[str, bytes]:
     """Everything a fit leaves behind."""
     return {
         MODEL: model_bytes(found.model),
         PREDICTIONS: as_csv(found.posterior.to_frame()),
-        REPORT: render_fit(found, title).encode(),
+        REPORT: report.render_fit(found, title).encode(),
     }
 
 
@@ -189,24 +178,24 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def print_summary(console: Console, found: FitStudy, files: Sequence[Path]) -> None:
+def print_summary(console: Console, found: report.FitStudy, files: Sequence[Path]) -> None:
     """Data, law as understood, scores with and without the law, verdict, advice, files."""
-    for name, value in data_facts(found):
+    for name, value in report.data_facts(found):
         console.print(f"{name + ':':<19}{value}", markup=False, highlight=False)
     console.print("the law as understood", style="bold")
     for line in found.law_text.splitlines():
         console.print(f"  {line}", markup=False, highlight=False)
-    for table in score_tables(found):
+    for table in report.score_tables(found):
         console.print(rich_table(table))
-    console.print(verdict(found).text, markup=False, highlight=False, style="bold")
-    for entry in advice(found):
+    console.print(report.verdict(found).text, markup=False, highlight=False, style="bold")
+    for entry in report.advice(found):
         mark, style = ("ok", "green") if entry.good else ("look", "yellow")
         console.print(f"{mark}: {entry.finding} {entry.remedy}".rstrip(), markup=False, highlight=False, style=style)
     for path in files:
         console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
 
 
-def rich_table(table: PlainTable) -> Table:
+def rich_table(table: report.PlainTable) -> Table:
     """The table of a page for the terminal."""
     made = Table(title=table.title, title_justify="left", title_style="bold")
     for position, name in enumerate(table.header):

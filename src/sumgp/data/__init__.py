@@ -15,5 +15,4 @@ from sumgp.data.table import (
     read_columns,
     read_inputs,
     read_outputs,
-    with_extra_columns,
 )

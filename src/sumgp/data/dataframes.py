@@ -7,7 +7,6 @@ library is never loaded here unless its user already has: values are recognised 
 from __future__ import annotations
 
 import datetime
-import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sumgp.data.calendar import DATE_TEXT, Calendar, Dates, as_numbers, chosen_dates, text_as_dates
-from sumgp.data.table import Columns
+from sumgp.data.table import Columns, is_frame, is_from, is_series
 from sumgp.errors import DataError
 
 if TYPE_CHECKING:
@@ -73,30 +72,24 @@ def as_pandas(table: Any, wanted: Sequence[str] | None, argument: str) -> pd.Dat
 
     Dates without a name of their own take the ``wanted`` names.
     """
-    if _is(table, "pandas", "DataFrame"):
+    if is_frame(table):
         return table
-    if _is(table, "pandas", "Series"):
+    if is_series(table):
         return table.to_frame(name=table.name if isinstance(table.name, str) else argument.lower())
-    if _is(table, "pandas", "DatetimeIndex") and isinstance(table.name, str):
+    if is_from(table, "pandas", "DatetimeIndex") and isinstance(table.name, str):
         return table.to_frame(index=False)
-    if _is(table, "xarray", "Dataset") or _is(table, "xarray", "DataArray"):
+    if is_from(table, "xarray", "Dataset") or is_from(table, "xarray", "DataArray"):
         return _from_xarray(table, argument)
-    if isinstance(table, np.ndarray | list | tuple) or _is(table, "pandas", "DatetimeIndex"):
+    if isinstance(table, np.ndarray | list | tuple) or is_from(table, "pandas", "DatetimeIndex"):
         return _from_dates(table, wanted)
     return _through_narwhals(table, argument)
-
-
-def _is(value: Any, module: str, kind: str) -> bool:
-    """True for an instance of a class of a library, if that library is loaded at all."""
-    loaded = getattr(sys.modules.get(module), kind, None)
-    return loaded is not None and isinstance(value, loaded)
 
 
 def _from_xarray(table: Any, argument: str) -> pd.DataFrame:
     """Dimensions become columns; a two-dimensional array has its second dimension's labels as columns."""
     import pandas as pd
 
-    if _is(table, "xarray", "Dataset"):
+    if is_from(table, "xarray", "Dataset"):
         return table.to_dataframe().reset_index()
     if table.ndim == 1:
         return pd.DataFrame({str(table.name or argument.lower()): table.to_numpy()})
@@ -125,7 +118,7 @@ def _from_dates(table: Any, wanted: Sequence[str] | None) -> pd.DataFrame | None
     count = columns.shape[1]
     default = ["x"] if count == 1 else [f"x{i + 1}" for i in range(count)]
     names = list(wanted) if wanted is not None and len(wanted) == count else default
-    if _is(table, "pandas", "DatetimeIndex"):
+    if is_from(table, "pandas", "DatetimeIndex"):
         return pd.DataFrame({names[0]: table})
     return pd.DataFrame({name: columns[:, i] for i, name in enumerate(names)})
 

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from sumgp.data.calendar import Calendar, Dates
 from sumgp.data.rising import borne_out
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,20 +90,20 @@ class Data:
         return replace(self, x=self.x[rows], y=self.y[rows])
 
 
+def is_from(value: Any, library: str, kind: str) -> bool:
+    """True for an instance of a class of a library, told without loading the library: whoever holds one has loaded it."""
+    loaded = getattr(sys.modules.get(library), kind, None)
+    return loaded is not None and isinstance(value, loaded)
+
+
 def is_frame(value: Any) -> bool:
     """True for a pandas DataFrame."""
-    return _is_pandas(value, "DataFrame")
+    return is_from(value, "pandas", "DataFrame")
 
 
 def is_series(value: Any) -> bool:
     """True for a pandas Series."""
-    return _is_pandas(value, "Series")
-
-
-def _is_pandas(value: Any, kind: str) -> bool:
-    # Whoever holds such a value has loaded pandas; loading it here would cost every other user the time.
-    loaded = getattr(sys.modules.get("pandas"), kind, None)
-    return loaded is not None and isinstance(value, loaded)
+    return is_from(value, "pandas", "Series")
 
 
 class Columns(NamedTuple):
@@ -147,7 +147,8 @@ def read_inputs(
         raise DataError(argument, "an array of shape (N,) or (N, D)", f"shape {values.shape}", "reshape it")
     n_columns = len(names) + len(extra) if names is not None else values.shape[1] - len(extra)
     if names is not None and values.shape[1] != n_columns:
-        remedy = f"Reshape your data to ({len(values)}, {n_columns})" if flat else "give one column per input"
+        also = f"; the law needs {list(extra)} at prediction too" if extra else ""
+        remedy = f"Reshape your data to ({len(values)}, {n_columns})" if flat else f"give one column per input{also}"
         raise DataError(
             f"{argument}: {argument} has {values.shape[1]} features, but ConstrainedGP is expecting {n_columns} features "
             f"as input: {[*names, *extra][:20]}; {remedy}"
@@ -214,7 +215,7 @@ def _floats(values: Any, argument: str) -> np.ndarray:
             return np.array(array, dtype=float)
     except (TypeError, ValueError) as error:
         kind = NotNumbersError if isinstance(error, TypeError) else DataError
-        raise kind(worded(argument, "numbers", f"something else ({error})", "convert text columns to numbers")) from error
+        raise kind(argument, "numbers", f"something else ({error})", "convert text columns to numbers") from error
     if array.dtype.kind == "c":
         raise DataError(argument, "real numbers", "Complex data not supported", "take the real part")
     raise DataError(argument, "numbers", "dates or times", "convert them, e.g. to seconds since the first")
@@ -337,13 +338,3 @@ def output_groups(groups: Sequence[Sequence[str | int]] | None, names: Sequence[
         result.append(tuple(members))
     result += [(i,) for i in range(len(names)) if i not in seen]
     return tuple(result)
-
-
-def with_extra_columns(X: Any, data: Data) -> np.ndarray:
-    """Inputs and the columns that the law needs besides, from an array that has them in this order."""
-    values = np.asarray(X, dtype=float)
-    wanted = [*data.input_names, *data.extra_columns]
-    if values.ndim != 2 or values.shape[1] != len(wanted):
-        remedy = f"the law needs {list(data.extra_columns)} at prediction too; add it to X"
-        raise DataError("X", f"the columns {wanted}", f"shape {values.shape}", remedy)
-    return read_inputs(values, wanted)[0]

@@ -20,40 +20,12 @@ from sumgp.data import (
     read_columns,
     read_inputs,
     read_outputs,
-    with_extra_columns,
 )
 from sumgp.errors import DataError, Status
+from sumgp.estimator import preparation, soundness
 from sumgp.estimator.bound_checks import bounds_status
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared
 from sumgp.estimator.law_against_data import doubts
-from sumgp.estimator.preparation import (
-    Wanted,
-    as_constraint,
-    bound_law,
-    check_choices,
-    check_row_labels,
-    checked_rank,
-    choose_solver,
-    chosen_candidates,
-    chosen_groups,
-    default_strategy,
-    eliminated,
-    kernel_columns,
-    period_of,
-    read_fit_tables,
-    unshifted,
-    with_named_choices,
-)
-from sumgp.estimator.soundness import (
-    check_closed,
-    check_derivatives,
-    check_strategy,
-    checked_status,
-    rows_to_check,
-    soft_law_report,
-    warn_if_repeats_contradict,
-    warn_of_unused_constants,
-)
 from sumgp.estimator.unmeasured import open_branch
 from sumgp.laws import Law, check_law, complete_scaling, learnt_errors, with_errors
 from sumgp.numerics import threads_for
@@ -146,14 +118,14 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         phrase at each stage. ``sample_weight`` (N,): the noise variance of a row is that of weight one divided by its
         weight; rows of weight zero are left out.
         """
-        chosen = with_named_choices(self)
-        wanted = Wanted(self.inputs, self.outputs, self._extra_columns())
-        tables = read_fit_tables(X, Y, wanted, as_constraint(self.constraint, self.constants))
+        chosen = preparation.with_named_choices(self)
+        wanted = preparation.Wanted(self.inputs, self.outputs, self._extra_columns())
+        tables = preparation.read_fit_tables(X, Y, wanted, preparation.as_constraint(self.constraint, self.constants))
         problem, law = chosen._problem(tables.X, tables.Y, progress or (lambda stage: None), sample_weight)
-        strategy = chosen.strategy if chosen.strategy is not None else default_strategy(law)
-        check_strategy(strategy, law, problem.bounds)
+        strategy = chosen.strategy if chosen.strategy is not None else preparation.default_strategy(law)
+        soundness.check_strategy(strategy, law, problem.bounds)
         imposed = None if isinstance(strategy, Unconstrained) else problem.law
-        check_derivatives(strategy, imposed)
+        soundness.check_derivatives(strategy, imposed)
         if imposed is not None:
             check_law(imposed, problem.data, problem.scaling)
         stated = None if isinstance(strategy, Unconstrained) else law
@@ -162,15 +134,15 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             fitted = strategy.fit(problem.in_order())
         self._keep(problem, law, strategy, fitted)
         self.bounding_: Bounding | None = bounding
-        self.fit_report_.details.update(soft_law_report(law))
-        self.fit_report_.details["closed_data"] = not isinstance(strategy, Unconstrained) and check_closed(problem)
+        self.fit_report_.details.update(soundness.soft_law_report(law))
+        self.fit_report_.details["closed_data"] = not isinstance(strategy, Unconstrained) and soundness.check_closed(problem)
         self.calendar_: Calendar = tables.calendar
         self.fit_report_.details.update({} if bounding is None else bounding.report(problem.data))
         dates = {name: str(dates) for name, dates in tables.calendar.items()}
         self.fit_report_.details.update({"dates": dates} if dates else {})
-        rows = rows_to_check(problem)
+        rows = soundness.rows_to_check(problem)
         posterior = replace(self.posterior(problem.data.x[rows]), law=problem.law)
-        status = checked_status(problem, posterior, rows, imposed)
+        status = soundness.checked_status(problem, posterior, rows, imposed)
         if not status and bounding is not None:
             status = bounds_status(problem, posterior, rows, stated)
         measured = problem.data.measured[rows]
@@ -181,41 +153,41 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             status = status or doubt
         if status and self.fit_report_.status == Status.CONVERGED:
             self.fit_report_ = replace(self.fit_report_, status=status)
-        warn_if_repeats_contradict(problem)
+        soundness.warn_if_repeats_contradict(problem)
         return self
 
     def _problem(
         self, X: Any, Y: Any, progress: Callable[[str], None], sample_weight: Any = None
     ) -> tuple[FitProblem, Law | None]:
         """Validate everything and bring it into unit-free form."""
-        check_choices(self)
+        preparation.check_choices(self)
         extra = self._extra_columns()
         x, input_names = read_inputs(X, self.inputs, extra)
         y, output_names = read_outputs(Y, self.outputs, len(x))
-        check_row_labels(X, Y)
+        preparation.check_row_labels(X, Y)
         weights = read_weights(sample_weight, len(x))
         if sample_weight is not None and isinstance(self.strategy, Transformed):
             raise DataError("sample_weight: Transformed() takes no weights; use Linearized(), or a noise= for every row")
         x, y, n_given = x[weights > 0], y[weights > 0], len(x)
         if not np.any(~np.isnan(y)):
             raise DataError("Y", "at least one measured value", "only NaN", "check how missing values were read")
-        constraint = as_constraint(self.constraint, self.constants)
-        warn_of_unused_constants(constraint, self.constants)
-        law, bounds = bound_law(constraint, output_names, input_names, extra)
+        constraint = preparation.as_constraint(self.constraint, self.constants)
+        soundness.warn_of_unused_constants(constraint, self.constants)
+        law, bounds = preparation.bound_law(constraint, output_names, input_names, extra)
         data = Data(x, y, input_names, output_names, extra)
         law = law if law is None or np.all(law.noise >= 0) else with_errors(law, learnt_errors(law, data))
-        groups = output_groups(chosen_groups(self.groups, constraint, output_names, input_names), output_names)
+        groups = output_groups(preparation.chosen_groups(self.groups, constraint, output_names, input_names), output_names)
         ordered = data.at(data.order)
-        scaling = choose_scaling(ordered, groups, self.kernel is None, kernel_columns(self, law, ordered))
-        scaling = unshifted(scaling, self.kernel)
-        split = eliminated(law, self.strategy)
+        scaling = choose_scaling(ordered, groups, self.kernel is None, preparation.kernel_columns(self, law, ordered))
+        scaling = preparation.unshifted(scaling, self.kernel)
+        split = preparation.eliminated(law, self.strategy)
         imposed = law if split is None else split.rest
         scaling = complete_scaling(law, ordered, scaling) if split is None else split.completed(ordered, scaling)
-        solver, kernel = choose_solver(self, data, law, split)
+        solver, kernel = preparation.choose_solver(self, data, law, split)
         half_range = typical_range(scaling.inputs(x), solver.on_series)
         noise = read_noise(self.noise, scaling.y_scale, groups, n_given).weighted(weights)
-        period = period_of(self.strategy, ordered, scaling)
-        candidates = chosen_candidates(kernel, half_range, y.shape[1], self.strategy, imposed, period)
+        period = preparation.period_of(self.strategy, ordered, scaling)
+        candidates = preparation.chosen_candidates(kernel, half_range, y.shape[1], self.strategy, imposed, period)
         candidates = map_candidates(half_range) if solver.on_blocks and kernel is None else candidates
         return FitProblem(
             data=data,
@@ -223,7 +195,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             law=imposed,
             split=split,
             candidates=candidates,
-            rank=checked_rank(self.rank, y.shape[1]),
+            rank=preparation.checked_rank(self.rank, y.shape[1]),
             noise=noise.reaching(noise_reach(data, scaling, groups)),
             uncertainty=self.uncertainty,
             restarts=int(self.restarts),
@@ -291,16 +263,13 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         """The posterior at the rows of a table, with the law only if it was imposed, and their cells (n, T)."""
         points = self._points(X)
         cells, _ = read_outputs(Y, self.data_.output_names, len(points.x))
-        check_row_labels(X, Y)
+        preparation.check_row_labels(X, Y)
         return points if self.fit_report_.strategy != "Unconstrained" else replace(points, law=None), cells
 
     def _points(self, X: Any) -> Posterior:
         check_is_fitted(self, "fitted_", msg="This %(name)s instance is not fitted yet; call fit(X, Y) before predicting")
         X = read_columns(X, [*self.data_.input_names, *self.data_.extra_columns], "X", self.calendar_).table
-        if is_frame(X) or not self.data_.extra_columns:
-            x, _ = read_inputs(X, self.data_.input_names, self.data_.extra_columns)
-        else:
-            x = with_extra_columns(X, self.data_)
+        x, _ = read_inputs(X, self.data_.input_names, self.data_.extra_columns)
         closed = bool(self.fit_report_.details.get("closed_data", False))
         points = Posterior(self.fitted_, self.scaling_, self.law_, self.data_, x, calendar=self.calendar_, closed=closed)
         return replace(points, bounding=self.bounding_)
@@ -323,7 +292,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         """Coefficient of determination R^2 of the mean, averaged over the outputs; entries that are NaN do not count."""
         mean = self.posterior(X).mean
         truth, _ = read_outputs(y, self.data_.output_names, len(mean))
-        check_row_labels(X, y)
+        preparation.check_row_labels(X, y)
         return r_squared(mean, truth, sample_weight)
 
     def save(self, path: Any) -> None:

@@ -103,12 +103,6 @@ def _made(text: str, makers: Mapping[str, Callable[[], Any]], argument: str, rem
 NOT_IN_MARKOV = ("taper", "draws")  # fields of strategies that only the dense algorithms look at
 
 
-def check_solver(solver: Any) -> None:
-    """Refuse whatever is no solver object."""
-    if solver is not None and not isinstance(solver, Solver):
-        raise DataError("solver", "a solver object or None", repr(solver)[:60], "e.g. Dense() or Markov()")
-
-
 def check_row_labels(X: Any, Y: Any) -> None:
     """Refuse tables whose rows have the same labels in another order, warn where the labels differ.
 
@@ -297,7 +291,8 @@ def check_choices(model: Any) -> None:
         raise DataError("uncertainty", "'integrated' or 'plug-in'", repr(model.uncertainty), "choose one of them")
     if model.strategy is not None and not isinstance(model.strategy, Strategy):
         raise DataError("strategy", "a strategy object or None", repr(model.strategy), "e.g. Linearized()")
-    check_solver(model.solver)
+    if model.solver is not None and not isinstance(model.solver, Solver):
+        raise DataError("solver", "a solver object or None", repr(model.solver)[:60], "e.g. Dense() or Markov()")
     for name in ("rank", "restarts", "random_state"):
         value = getattr(model, name)
         optional = value is None and name != "restarts"

@@ -17,7 +17,8 @@ from sumgp.strategies import FitProblem, Strategy, Unconstrained, closed_imbalan
 
 # Codes that instruments and file formats write for "missing": -999, 9999.0, 99.99e3 and the like, and fill values.
 NINES = tuple(10.0**digits - 1.0 for digits in range(3, 10))
-DECIMAL_NINES = (999.9, 999.99, 9999.9, 99999.9)
+DECIMAL_NINES = (999.9, 999.99, 9999.9, 99999.9)  # the same with decimals
+# Fill values of netCDF, GRIB and other formats, and the largest 16 and 32 bit integers.
 FILL_VALUES = (1e20, 1e30, 1e34, 1e35, 1e36, 32767.0, 32768.0, 2147483647.0, 2147483648.0, 9.969209968386869e36)
 CODES = (*NINES, *DECIMAL_NINES, *FILL_VALUES)
 SAME_CODE = 1e-6  # relative; single precision has rounded some of them
@@ -175,7 +176,7 @@ def checked_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, 
     copies, count = copied_rows(problem.data) if problem.noise.known is None else 0, len(problem.data.x)
     if not wild and copies > FEW_COPIES * count:
         words = f"{copies} of {count} rows are copies of others, from which noise looks smaller than it is"
-        warn(f"{words}; remove rows that were not measured apart")
+        warn(f"{words}; remove rows that were not measured separately")
     if not words and problem.noise.known is None and problem.noise.row_factor is None:
         words = changing_noise(problem, posterior, rows)
     return f"converged, but {words}" if words else ""

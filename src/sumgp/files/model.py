@@ -63,7 +63,7 @@ def model_bytes(model: ConstrainedGP) -> bytes:
     stored = stated and is_storable(model.constraint, model.constants)
     if stated and not stored:
         warn(
-            "the law is given as Python code, which a model file cannot hold: it is left out; hand it over when loading, "
+            "the law is given as Python code, which a model file cannot hold: it is left out; pass it when loading, "
             "sumgp.load(path, constraint=...), or give the law as a formula"
         )
     report = model.fit_report_
@@ -162,7 +162,7 @@ def _rebuilt(document: dict[str, Any], arrays: list[np.ndarray], constraint: Any
     law = None if law is None else with_errors(law, learnt_errors(law, data))
     laws, facts = [() if law is None else (law,), () if bounds is None else bounds.laws], _stored_facts(document)
     if [len(part) for part in laws] != [len(part) for part in facts]:
-        raise ConstraintError("constraint: the fitted one had other laws or bounds; hand over that one")
+        raise ConstraintError("constraint: the fitted one had other laws or bounds; pass that one")
     for part, fact in zip((*laws[0], *laws[1]), (*facts[0], *facts[1]), strict=True):
         _check_law(fact, part, data, scaling, reader)
     reader.law = law
@@ -213,7 +213,7 @@ def _constraint(document: dict[str, Any], reader: Reader, constraint: Any, const
         made = as_constraint(constraint, constants)
         if not isinstance(made, Constraint):
             raise ConstraintError(
-                "constraint: expected a formula or constraint object, got a bound law; hand over the constraint itself"
+                "constraint: expected a formula or constraint object, got a bound law; pass the constraint itself"
             )
         return made
     if constraint is not None:
@@ -231,7 +231,7 @@ def _check_law(facts: dict[str, Any], law: Law, data: Data, scaling: Scaling, re
     """The bound law must have the names and values of the one that was fitted."""
     if list(law.unknowns) != facts["unknowns"] or list(law.extra_columns) != facts["extra_columns"]:
         raise ConstraintError(
-            "constraint: its estimated constants or data columns differ from those of the fitted law; hand over that law"
+            "constraint: its estimated constants or data columns differ from those of the fitted law; pass that law"
         )
     f, x = _probe(data, scaling, law)
     stored = reader.read(facts["residual"])
@@ -244,7 +244,7 @@ def _check_law(facts: dict[str, Any], law: Law, data: Data, scaling: Scaling, re
         or np.any(np.abs(stored - residual) > SAME_LAW * size)
     ):
         raise ConstraintError(
-            "constraint: this is not the law that was fitted (its values at the data differ); hand over that law"
+            "constraint: this is not the law that was fitted (its values at the data differ); pass that law"
         )
 
 

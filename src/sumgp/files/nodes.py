@@ -20,6 +20,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sumgp import data, laws, lawsolve, paper_method, solvers, strategies, transforms
 from sumgp.errors import DataError
 from sumgp.laws import Law, SumLaw, UnitFreeLaw, split_law
+from sumgp.priors import Growth
 
 MARK = "$"  # key that says what a JSON object stands for
 DEEPEST = 40  # levels of nesting: far more than models have, far below where Python gives up
@@ -235,20 +236,27 @@ def known_classes() -> dict[str, type]:
     return {name: value for name, value in result.items() if name not in twice}
 
 
-LEAVES = ("RBF", "Matern", "RationalQuadratic", "ExpSineSquared", "DotProduct", "ConstantKernel")
-PAIRS = ("Sum", "Product")
+LEAVES: dict[str, type[Kernel]] = {
+    kind.__name__: kind
+    for kind in (
+        library.RBF, library.Matern, library.RationalQuadratic, library.ExpSineSquared, library.DotProduct,
+        library.ConstantKernel, Growth,
+    )
+}  # fmt: skip
+PAIRS: dict[str, type[Kernel]] = {"Sum": library.Sum, "Product": library.Product}
+POWER = library.Exponentiation.__name__
 
 
 def write_kernel(kernel: library.Kernel) -> dict[str, Any]:
     """Class and parameters; DataError for kernels of the user's own."""
     name = type(kernel).__name__
-    if type(kernel) is not getattr(library, name, None) or name not in (*LEAVES, *PAIRS, "Exponentiation"):
+    if type(kernel) is not {**LEAVES, **PAIRS, POWER: library.Exponentiation}.get(name):
         raise DataError(
             f"kernel: {name} cannot be stored; use kernels of scikit-learn ({', '.join(LEAVES)}, sums and products)"
         )
     if name in PAIRS:
         return {"class": name, "k1": write_kernel(kernel.k1), "k2": write_kernel(kernel.k2)}
-    if name == "Exponentiation":
+    if name == POWER:
         return {"class": name, "kernel": write_kernel(kernel.kernel), "exponent": float(kernel.exponent)}
     return {"class": name, "parameters": {key: _plain(value) for key, value in kernel.get_params(deep=False).items()}}
 
@@ -266,15 +274,14 @@ def read_kernel(node: Any, depth: int = 0) -> library.Kernel:
         if depth > 30:
             raise DataError("kernel: nested too deeply; the file is damaged")
         if name in PAIRS:
-            return getattr(library, name)(read_kernel(node["k1"], depth + 1), read_kernel(node["k2"], depth + 1))
-        if name == "Exponentiation":
+            return PAIRS[name](read_kernel(node["k1"], depth + 1), read_kernel(node["k2"], depth + 1))
+        if name == POWER:
             return library.Exponentiation(read_kernel(node["kernel"], depth + 1), float(node["exponent"]))
         if name in LEAVES:
-            made = getattr(library, name)()
-            wanted = made.get_params(deep=False)
+            wanted = LEAVES[name]().get_params(deep=False)
             if set(node["parameters"]) != set(wanted):
                 raise DataError(f"kernel: {name} has the parameters {sorted(wanted)}, the file others; it is damaged")
-            return getattr(library, name)(**{key: _parameter(key, value) for key, value in node["parameters"].items()})
+            return LEAVES[name](**{key: _parameter(key, value) for key, value in node["parameters"].items()})
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(f"kernel: {name} is described incompletely ({error}); the file is damaged") from error
     raise DataError(f"kernel: {name!r} is none of {', '.join((*LEAVES, *PAIRS))}; the file is damaged or hostile")

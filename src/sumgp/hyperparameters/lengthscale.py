@@ -14,8 +14,8 @@ FINEST = 0.01  # of the logarithm of a lengthscale
 ROUGH_COUNT, ROUGHEST, ROUGH_FINEST, MOST_ROWS = 10, 1.0, 0.1, 200
 RATIOS = np.exp(np.linspace(np.log(1e-6), np.log(10.0), 50))  # noise variance / variance of the function
 # Priors: lengthscales of about half the range or longer, noise of about a twentieth of the output's variation.
-LOG_SD_SHORT, LOG_SD_LONG = 1.0, 10.0
-NOISE_CENTRE, NOISE_LOG_SD = 0.05, 2.0
+LOG_SD_SHORT, LOG_SD_LONG = 1.0, 10.0  # of log lengthscales below and above half the range
+NOISE_CENTRE, NOISE_LOG_SD = 0.05, 2.0  # median of noise sd / amplitude, and sd of its logarithm
 
 
 class OutputFit(NamedTuple):

@@ -28,8 +28,8 @@ LOG_RANGE = (-7.0, 7.0)  # of log lengthscales around those centres
 RATIO_RANGE = (np.log(1e-4), np.log(10.0))  # of log r
 RATIO_CENTRE, RATIO_SD = np.log(0.05), 2.0  # of log r, as in the noise model
 ALIKE = 0.5  # scale of log lengthscales around their mean
-ALIKE_DEGREES = 3.0
-STEPS = 60
+ALIKE_DEGREES = 1.0  # of freedom of that Student t: so few that an input without influence has a lengthscale of its own
+STEPS = 60  # of L-BFGS-B, at most
 SMALLEST = 1e-12  # of q, unit-free: a column of equal values has no amplitude of its own
 REFUSED = 1e10  # where the covariance has no factor
 

@@ -8,7 +8,7 @@ from sumgp.laws.eliminated import SplitLaw, between_outputs, split_law
 from sumgp.laws.elimination import Potential, find_potential
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint, where_held
 from sumgp.laws.function_law import FunctionConstraint, FunctionLaw
-from sumgp.laws.geometry import Bend, Projection, UnitFreeLaw, bend, make_unit_free, project, projected_draws
+from sumgp.laws.geometry import Bend, Projection, UnitFreeLaw, bend, make_unit_free, mean_on_law, project, projected_draws
 from sumgp.laws.latent import LatentMap, latent_map
 from sumgp.laws.law import Constraint, Law, SumLaw, Unknown
 from sumgp.laws.learnt import LearntError, learnt_errors, with_errors

@@ -46,11 +46,19 @@ class BoundedLaw:
     def moved(
         self, f: np.ndarray, x: np.ndarray, limits: Limits, sds: np.ndarray, refuge: np.ndarray | None = None
     ) -> Nearest:
-        """The nearest points to f (m, C) that obey law and bounds at x, columns measured in ``sds`` (C,), 0 = fixed.
+        """The nearest points to f (m, C) that obey law and bounds at x, in units of ``sds`` (C,) or (m, C), 0 = fixed.
 
         Where the law bends, a point that does not reach it starts again from ``refuge`` (m, C), which does, then from
         its mirror image in the bounds it violates.
         """
+        if sds.ndim == 2:
+            every = Nearest(f.copy(), np.ones(len(f), dtype=bool))
+            kinds, kind = np.unique(sds, axis=0, return_inverse=True)
+            for k, alike in enumerate(kinds):
+                rows = np.flatnonzero(kind.reshape(-1) == k)
+                instead = None if refuge is None else refuge[rows]
+                every.points[rows], every.met[rows] = self.moved(f[rows], x[rows], limits.at(rows), alike, instead)
+            return every
         if self.is_linear:
             return nearest_points(f, sds, self._polyhedra(f, x, limits))
         starts = [f, *([] if refuge is None else [refuge]), _mirrored(f, limits), _clipped(f, limits, 1.0, sds)]

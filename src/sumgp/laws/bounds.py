@@ -29,6 +29,15 @@ class Limits(NamedTuple):
         sums = np.einsum("nqt,nt->nq", self.G, f) - self.h
         return np.concatenate([self.lower - f, f - self.upper, sums], axis=1)
 
+    def may_be_left(self, f: np.ndarray, reach: np.ndarray) -> np.ndarray:
+        """(n,) truth of whether values within ``reach`` (k, n, T) of f (k, n, T) may be outside, or are.
+
+        The standard deviation of a sum is at most the sum of those of its terms.
+        """
+        outside = np.any((f - reach < self.lower) | (f + reach > self.upper), axis=(0, 2))
+        sums = np.einsum("nqt,knt->knq", self.G, f) + np.einsum("nqt,knt->knq", np.abs(self.G), reach)
+        return outside | np.any(sums > self.h, axis=(0, 2))
+
     def at(self, rows: np.ndarray | slice) -> Limits:
         """Some of the points."""
         return Limits(*(part[rows] for part in self))

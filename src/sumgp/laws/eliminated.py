@@ -68,7 +68,7 @@ class SplitLaw:
         if lost:
             raise ConstraintError(
                 f"Y: output {data.output_names[lost[0]]!r} was never measured and no law determines it; "
-                "measure it, drop it, or give a law that holds it"
+                "measure it, drop it, or give a law that contains it"
             )
         shift, scale = scaling.y_shift.copy(), scaling.y_scale.copy()
         shift[never] = 0.0

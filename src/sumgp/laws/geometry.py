@@ -295,6 +295,14 @@ class _Walk:
 DRAW_HALVINGS = 30  # of a draw's step: among thousands some start where a law is almost flat
 
 
+def mean_on_law(law: UnitFreeLaw, mean: np.ndarray, covariance: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Means (n, C) moved onto the law in their covariances (n, C, C); constants, one value for all points, stay put."""
+    metric = covariance.copy()
+    metric[:, law.constants, :] = 0.0
+    metric[:, :, law.constants] = 0.0
+    return project(law, mean, metric, x).points
+
+
 def projected_draws(law: UnitFreeLaw, draws: np.ndarray, metric: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Draws (count, n, C) moved onto the law point by point, in one metric (n, C, C) for all or each in its own."""
     # Among many draws some start where the law is almost flat.

@@ -182,7 +182,7 @@ def complete_scaling(law: Law | None, data: Data, scaling: Scaling) -> Scaling:
     if law is None or outside:
         raise ConstraintError(
             f"Y: output {outside[0]!r} was never measured and no law determines it; "
-            "measure it, drop it, or give a law that holds it"
+            "measure it, drop it, or give a law that contains it"
         )
     if len(never) == data.y.shape[1]:
         raise ConstraintError("Y: nothing was measured at all; give at least one value")

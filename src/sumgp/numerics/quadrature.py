@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-LOG_2PI = float(np.log(2.0 * np.pi))
+LOG_2PI = float(np.log(2.0 * np.pi))  # of normal densities
 # Half-width, in standard deviations, of the window that stands for the whole line; 1e-16 of a normal lies outside.
 _WINDOW = 8.3
 

@@ -12,6 +12,7 @@ from scipy.special import ndtr, ndtri
 from sumgp.data import Data, Scaling
 from sumgp.errors import ConstraintError, warn
 from sumgp.laws import BoundedLaw, Inequalities, Law, Limits, SumLaw, check_bounds, split_law
+from sumgp.numerics import Nearest
 from sumgp.prediction.marginals import GaussianMixture
 from sumgp.strategies import Fitted
 
@@ -100,13 +101,9 @@ class Bounding:
         """(n,) truth of whether a component of the unit-free mixture may leave the bounds, or has its mean outside.
 
         ``noise`` (T,): variances that a measurement has besides, zero for true values.
-        The standard deviation of a sum is at most the sum of those of its terms.
         """
-        limits = self.bounds.limits(x)
-        means, sds = scaling.restore(mixture.means), NEAR * np.sqrt(mixture.sds**2 + noise) * scaling.y_scale
-        outside = np.any((means - sds < limits.lower) | (means + sds > limits.upper), axis=(0, 2))
-        sums = np.einsum("nqt,knt->knq", limits.G, means) + np.einsum("nqt,knt->knq", np.abs(limits.G), sds)
-        return outside | np.any(sums > limits.h, axis=(0, 2))
+        reach = NEAR * np.sqrt(mixture.sds**2 + noise) * scaling.y_scale
+        return self.bounds.limits(x).may_be_left(scaling.restore(mixture.means), reach)
 
     def at(self, fitted: Fitted, scaling: Scaling, x: np.ndarray) -> BoundedPoints:
         """The same at points x (n, ...) in the user's units."""
@@ -124,12 +121,15 @@ class Bounding:
 
 @dataclass(frozen=True, eq=False)
 class BoundedPoints:
-    """n points: their bounds, and how columns (outputs, unknown constants) are moved there."""
+    """n points: their bounds, and how columns (outputs, unknown constants) are moved there.
+
+    Constants stay where they are; they have their ``shift`` where columns are given without them.
+    """
 
     region: BoundedLaw
     limits: Limits
     x: np.ndarray
-    sds: np.ndarray  # (T + U,) of the noise, in the user's units; 0 for constants
+    sds: np.ndarray  # (T + U,) or (n, T + U), in the user's units: how far columns move beside each other; 0 = not at all
     shift: np.ndarray  # (T + U,)
     scale: np.ndarray
 
@@ -140,13 +140,17 @@ class BoundedPoints:
 
     def mean(self, centre: np.ndarray) -> np.ndarray:
         """(n, T) outputs in the user's units, nearest to the unit-free ``centre`` (n, C) that lies on the law."""
-        f, T = self._restored(centre), self.n_outputs
-        out = np.flatnonzero(np.any(self.limits.excess(f[:, :T]) > 0, axis=1))
-        found = self.region.moved(f[out], self.x[out], self.limits.at(out), self.sds)
+        found = self.moved(centre)
         if not found.met.all():
-            self._complain(self.x[out[~found.met]])
-        f[out] = found.points
-        return f[:, :T]
+            self._complain(self.x[~found.met])
+        return found.points
+
+    def moved(self, columns: np.ndarray) -> Nearest:
+        """Outputs (n, T) in the user's units that are nearest to unit-free ``columns`` (n, C), and which were found."""
+        f, T = self._restored(columns), self.n_outputs
+        out, met = np.flatnonzero(np.any(self.limits.excess(f[:, :T]) > 0, axis=1)), np.ones(len(f), dtype=bool)
+        f[out], met[out] = self.region.moved(f[out], self.x[out], self.limits.at(out), self._sds(out))
+        return Nearest(f[:, :T], met)
 
     def draws(self, draws: np.ndarray, mean: np.ndarray) -> np.ndarray:
         """(M, n, T) outputs in the user's units of unit-free draws (M, n, C), those outside the bounds moved into them.
@@ -162,13 +166,16 @@ class BoundedPoints:
         out = np.flatnonzero(outside)
         at = out % n
         refuge = np.concatenate([mean[at], f[out, T:]], axis=1)
-        found = self.region.moved(f[out], self.x[at], self.limits.at(at), self.sds, refuge)
+        found = self.region.moved(f[out], self.x[at], self.limits.at(at), self._sds(at), refuge)
         f[out] = np.where(found.met[:, None], found.points, refuge)
         return f[:, :T].reshape(M, n, T)
 
     def at(self, rows: np.ndarray | slice) -> BoundedPoints:
         """Some of the points."""
-        return replace(self, limits=self.limits.at(rows), x=self.x[rows])
+        return replace(self, limits=self.limits.at(rows), x=self.x[rows], sds=self._sds(rows))
+
+    def _sds(self, rows: np.ndarray | slice) -> np.ndarray:
+        return self.sds if self.sds.ndim == 1 else self.sds[rows]
 
     def clipped(self, values: np.ndarray) -> np.ndarray:
         """Outputs (..., n, T) in the user's units within the bounds of each output alone."""
@@ -199,7 +206,10 @@ class BoundedPoints:
         return flat.reshape(values.shape)
 
     def _restored(self, columns: np.ndarray) -> np.ndarray:
-        return self.shift + self.scale * columns[:, : len(self.scale)]
+        count = min(columns.shape[1], len(self.scale))
+        f = np.tile(self.shift, (len(columns), 1))
+        f[:, :count] += self.scale[:count] * columns[:, :count]
+        return f
 
     def _complain(self, x: np.ndarray) -> None:
         labels = ", ".join(repr(label) for label in dict.fromkeys(self.region.bounds.labels))
@@ -207,7 +217,7 @@ class BoundedPoints:
         words = f"no outputs{law} lie within the bounds {labels} at x = {x[0].tolist()} ({len(x)} points)"
         if self.region.is_linear:
             raise ConstraintError(f"constraint: {words}; correct a bound or the law there")
-        warn(f"{words} as far as was found; check the bounds against the law")
+        warn(f"{words} as far as could be found; check the bounds against the law")
 
 
 def _outside(bounds: Inequalities, data: Data) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import norm
@@ -15,11 +15,13 @@ from sumgp.errors import DataError, counted, warn
 from sumgp.laws import between_outputs, measured_imbalance
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
+from sumgp.prediction.bounding import BoundedPoints
 from sumgp.prediction.marginals import principal_root
 from sumgp.prediction.posterior import BLOCK, Posterior
 from sumgp.prediction.row_balance import Balance, Balanced, balanced
-from sumgp.prediction.row_bounds import BoundedRows, RowBounds, bounded_rows
+from sumgp.prediction.row_bounds import BoundedRows, bounded_rows, bounds_of_rows
 from sumgp.prediction.row_cells import RowGaussians, Rows, already_used, given_cells
+from sumgp.prediction.tabulated import input_values, output_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,12 +137,7 @@ class Completion:
 def _frame(rows: RowPosterior, parts: dict[str, np.ndarray]) -> pd.DataFrame:
     import pandas as pd
 
-    names = [*rows.data.input_names, *rows.data.extra_columns]
-    columns: dict[str, Any] = {name: rows.x[:, i] for i, name in enumerate(names)}
-    columns = {n: rows.calendar[n].times(v) if n in rows.calendar else v for n, v in columns.items()}
-    for t, name in enumerate(rows.data.output_names):
-        columns |= {name + ending: values[:, t] for ending, values in parts.items()}
-    return pd.DataFrame(columns)
+    return pd.DataFrame(input_values(rows) | output_columns(rows.data.output_names, parts))
 
 
 def given_rows(posterior: Posterior, y: np.ndarray) -> RowPosterior:
@@ -172,15 +169,16 @@ def given_rows(posterior: Posterior, y: np.ndarray) -> RowPosterior:
     true = replace(known, mean=scaling.restore(f[0]), covariance=f[1] * units)
     if posterior.ends is not None and posterior.bounding is not None:
         constants = np.zeros(0) if balance is None else balance.constants
-        true = _within(true, RowBounds.of(posterior.ends, constants, True, np.zeros(y.shape, dtype=bool)), True)
-        bounds = RowBounds.of(posterior.ends, constants, closed, ~np.isnan(y))
+        true = _within(true, bounds_of_rows(posterior.ends, constants, True, np.zeros(y.shape, dtype=bool)), True)
+        bounds = bounds_of_rows(posterior.ends, constants, closed, ~np.isnan(y))
         known = _within(known, bounds, posterior.bounding.measured)
     return replace(true, measurement=known)
 
 
-def _within(rows: RowPosterior, bounds: RowBounds, obeyed: bool) -> RowPosterior:
+def _within(rows: RowPosterior, bounds: BoundedPoints, obeyed: bool) -> RowPosterior:
     """Rows whose means are within the bounds, and their intervals and draws where these are ``obeyed`` by such values."""
-    mean, met = bounds.moved(rows.mean)
+    found, met = bounds.moved(rows.mean)
+    mean = np.where(met[:, None], found, rows.mean)
     if not obeyed:
         return replace(rows, mean=mean)
     mean = np.where(met[:, None], mean, bounds.clipped(mean))

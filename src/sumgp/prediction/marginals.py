@@ -240,7 +240,7 @@ class DrawnMarginals:
         with np.errstate(under="ignore", over="ignore"):
             kernels = np.sum(np.exp(-0.5 * ((values - self.draws) / width) ** 2), axis=0) / width
             z = (values - self.draws.mean(axis=0)) / std
-        # The Gaussian's logarithm is kept apart: far out its density is below all numbers.
+        # The Gaussian's logarithm is kept apart: far out its density underflows.
         far = -0.5 * z**2 - np.log(std)
         near = np.log(np.maximum(kernels, np.finfo(float).tiny))
         return np.logaddexp(near, far) - np.log(M + 1) - 0.5 * LOG_2PI

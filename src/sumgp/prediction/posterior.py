@@ -12,25 +12,14 @@ import numpy as np
 
 from sumgp.data import Calendar, Data, Scaling
 from sumgp.errors import DataError
-from sumgp.laws import Law, project
+from sumgp.laws import Law, mean_on_law
 from sumgp.notebook import listed
 from sumgp.numerics import threads_for
+from sumgp.prediction import marginals
 from sumgp.prediction.bounding import BoundedPoints, Bounding, clipped_std
 from sumgp.prediction.closed_noise import measured_outputs, noise_covariances, noise_variances
 from sumgp.prediction.constants import ConstantsPosterior, constants_posterior
 from sumgp.prediction.derivative import DerivativePosterior, derivative_of, own_columns
-from sumgp.prediction.marginals import (
-    Centres,
-    DrawnMarginals,
-    GaussianMixture,
-    PointMarginals,
-    Points,
-    drawn_marginals,
-    join_centres,
-    join_marginals,
-    point_centres,
-    point_marginals,
-)
 from sumgp.prediction.mixture import SkewedMixture, mixture_covariance, mixture_draws, with_variances
 from sumgp.prediction.tabulated import as_frame, as_multiindex_frame, as_xarray
 from sumgp.strategies import Fitted
@@ -83,33 +72,33 @@ class Posterior:
     def _n_outputs(self) -> int:
         return len(self.output_names)
 
-    def _by_blocks(self, told: Callable[[Fitted, int, Points], Part]) -> Iterator[Part]:
+    def _by_blocks(self, told: Callable[[Fitted, int, marginals.Points], Part]) -> Iterator[Part]:
         for start in range(0, len(self.x), BLOCK):
             x = self.x[start : start + BLOCK]
             with threads_for(self.data.y.size):
-                yield told(self.fitted, self._n_outputs, Points(self.scaling.inputs(x), x))
+                yield told(self.fitted, self._n_outputs, marginals.Points(self.scaling.inputs(x), x))
 
     @cached_property
-    def _marginals(self) -> PointMarginals:
+    def _marginals(self) -> marginals.PointMarginals:
         """Of the true values, also where ``noisy``."""
         within = self.noisy and self.closed and self.ends is not None
         if self.truth is not None and not within:
             return self.truth._marginals
         noise = np.max([c.noise for c in self.fitted.components], axis=0) if within else np.zeros(self._n_outputs)
         near = None if self.bounding is None else partial(self.bounding.near, self.scaling, noise)
-        parts = self._by_blocks(partial(point_marginals, near=near))
-        return join_marginals([p if len(self.x) <= DRAWN_AT_ONCE else replace(p, drawn_parts=[]) for p in parts])
+        parts = self._by_blocks(partial(marginals.point_marginals, near=near))
+        return marginals.join_marginals([p if len(self.x) <= DRAWN_AT_ONCE else replace(p, drawn_parts=[]) for p in parts])
 
     @property
-    def _centres(self) -> Centres:
+    def _centres(self) -> marginals.Centres:
         """Of the mixture; alone at many points of a curved law whose marginals nobody has asked for yet: half the work."""
         few, law = len(self.x) <= DRAWN_AT_ONCE, self.fitted.law
         if few or law is None or law.is_linear or "_marginals" in self.__dict__:
             return self._marginals.centres
-        return join_centres(self._by_blocks(point_centres))
+        return marginals.join_centres(self._by_blocks(marginals.point_centres))
 
     @cached_property
-    def _mixture(self) -> GaussianMixture:
+    def _mixture(self) -> marginals.GaussianMixture:
         """Marginals of the outputs, those of measurements where ``noisy``."""
         mixture = self._marginals.mixture
         return replace(mixture, sds=np.sqrt(mixture.sds**2 + noise_variances(self))) if self.noisy else mixture
@@ -133,10 +122,7 @@ class Posterior:
         law, (centre, covariance) = self.fitted.law, self._centres
         if law is None or len(self.fitted.weights) == 1:
             return centre
-        metric = covariance.copy()
-        metric[:, law.constants, :] = 0.0
-        metric[:, :, law.constants] = 0.0
-        return project(law, centre, metric, self.x).points
+        return mean_on_law(law, centre, covariance, self.x)
 
     @property
     def mean(self) -> np.ndarray:
@@ -251,7 +237,7 @@ class Posterior:
         self._check_joint("sample")
         if n < 0:
             raise DataError("n", "a number of draws of zero or more", str(n), "e.g. 100")
-        points = Points(self.scaling.inputs(self.x), self.x)
+        points = marginals.Points(self.scaling.inputs(self.x), self.x)
         if self.noisy and self.closed:
             T, numbers = self._n_outputs, np.random.default_rng([random_state, 1])
             measured = lambda d, noise: measured_outputs(self, d, numbers.standard_normal((*d.shape[:2], T)), noise)  # noqa: E731
@@ -260,7 +246,7 @@ class Posterior:
         draws = mixture_draws(self.fitted, points, lambda d, _: self.outputs_of(d), noise, n, random_state)
         return self.ends.closed(draws) if self.noisy and self.ends is not None else draws
 
-    def _drawn(self) -> Iterator[tuple[np.ndarray, DrawnMarginals]]:
+    def _drawn(self) -> Iterator[tuple[np.ndarray, marginals.DrawnMarginals]]:
         """Points where the law's curvature or a bound shapes the marginals, and these; as many at a time as memory takes."""
         drawn = np.flatnonzero(self._marginals.drawn)
         if not len(drawn):
@@ -273,9 +259,9 @@ class Posterior:
             yield rows, replace(self, x=self.x[rows], truth=None)._kept_draws
 
     @cached_property
-    def _kept_draws(self) -> DrawnMarginals:
+    def _kept_draws(self) -> marginals.DrawnMarginals:
         """Of all strongly bent points and those near a bound."""
-        return drawn_marginals(self, self._marginals.drawn_parts, np.flatnonzero(self._marginals.drawn))
+        return marginals.drawn_marginals(self, self._marginals.drawn_parts, np.flatnonzero(self._marginals.drawn))
 
     def _check_joint(self, what: str) -> None:
         size = len(self.x) * self._n_outputs

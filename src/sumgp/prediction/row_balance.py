@@ -23,7 +23,7 @@ LONGEST_STEP = 1.0  # of one step, in the same unit: further away a tangent says
 TRACE = 1e-12  # of a row's slope: imbalance below this is round-off
 FORESEEN = 1e-4  # probability of an imbalance so much smaller than the noise explains, for it to be believed
 KNOWN = 1e-10  # variance of an imbalance, in units of the outputs' variances, below which there is nothing to be told
-DETERMINED = 1e-6
+DETERMINED = 1e-6  # share of a cell that the law leaves open, below which it counts as determined
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,85 +13,40 @@ from sumgp.prediction.marginals import DrawnMarginals, common_numbers, principal
 ROWS_AT_ONCE = 256  # whose draws are moved at a time
 
 
-@dataclass(frozen=True, eq=False)
-class RowBounds:
-    """n rows: the law that they obey (or none), their bounds, inputs, and how far each cell may move, 0 = not at all."""
+def bounds_of_rows(points: BoundedPoints, constants: np.ndarray, law: bool, stay: np.ndarray) -> BoundedPoints:
+    """For rows (n, T) in the user's units, of which the cells that ``stay`` (n, T) do so, whatever their own bounds say.
 
-    region: BoundedLaw
-    limits: Limits
-    x: np.ndarray
-    sds: np.ndarray  # (n, T + U), in the user's units
-    constants: np.ndarray  # (U,) of the law
-
-    @classmethod
-    def of(cls, points: BoundedPoints, constants: np.ndarray, law: bool, stay: np.ndarray) -> RowBounds:
-        """Of cells (n, T) of which some ``stay``, whatever their own bounds say; ``law``: whether the rows obey it."""
-        T = points.n_outputs
-        limits = points.limits._replace(
-            lower=np.where(stay, -np.inf, points.limits.lower), upper=np.where(stay, np.inf, points.limits.upper)
-        )
-        sds = np.where(stay, 0.0, points.sds[:T])
-        if not law or points.region.law is None:
-            return cls(BoundedLaw(points.region.bounds), limits, points.x, sds, np.zeros(0))
-        sds = np.concatenate([sds, np.zeros((len(sds), len(constants)))], axis=1)
-        return cls(points.region, limits, points.x, sds, constants)
-
-    def at(self, rows: np.ndarray) -> RowBounds:
-        """Some of the rows."""
-        return replace(self, limits=self.limits.at(rows), x=self.x[rows], sds=self.sds[rows])
-
-    def near(self, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
-        """(n,) truth of whether rows with mean and sd (n, T) may leave their bounds."""
-        reach = NEAR * sd
-        own = np.any((mean - reach < self.limits.lower) | (mean + reach > self.limits.upper), axis=1)
-        sums = np.einsum("nqt,nt->nq", self.limits.G, mean) + np.einsum("nqt,nt->nq", np.abs(self.limits.G), reach)
-        return own | np.any(sums > self.limits.h, axis=1)
-
-    def moved(self, f: np.ndarray, refuge: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Rows f (n, T) within the bounds, and whether (n,) such a row was found; where not, ``refuge`` or f itself."""
-        result, met = f.copy(), np.ones(len(f), dtype=bool)
-        T, out = f.shape[1], np.flatnonzero(np.any(self.limits.excess(f) > 0, axis=1))
-        kinds, kind = np.unique(self.sds[out], axis=0, return_inverse=True)
-        for k, sds in enumerate(kinds):
-            rows = out[kind.reshape(-1) == k]
-            columns = [np.concatenate([a[rows], self._constants(len(rows))], axis=1) for a in (f, refuge) if a is not None]
-            found = self.region.moved(columns[0], self.x[rows], self.limits.at(rows), sds, *columns[1:])
-            instead = f[rows] if refuge is None else refuge[rows]
-            result[rows] = np.where(found.met[:, None], found.points[:, :T], instead)
-            met[rows] = found.met
-        return result, met
-
-    def draws(self, draws: np.ndarray, mean: np.ndarray) -> np.ndarray:
-        """(M, n, T) draws within the bounds; one from which the law cannot be reached there becomes the mean (n, T)."""
-        M, n, T = draws.shape
-        every = self.at(np.tile(np.arange(n), M))
-        return every.moved(draws.reshape(M * n, T), np.tile(mean, (M, 1)))[0].reshape(M, n, T)
-
-    def clipped(self, values: np.ndarray) -> np.ndarray:
-        """Values (..., n, T) within the bounds of each cell alone."""
-        return np.clip(values, self.limits.lower, np.maximum(self.limits.lower, self.limits.upper))
-
-    def _constants(self, count: int) -> np.ndarray:
-        return np.broadcast_to(self.constants, (count, len(self.constants)))
+    ``law``: whether the rows obey it; ``constants`` (U,) of it.
+    """
+    lower, upper, G, h = points.limits
+    limits = Limits(np.where(stay, -np.inf, lower), np.where(stay, np.inf, upper), G, h)
+    sds, T = np.where(stay, 0.0, points.sds[: points.n_outputs]), points.n_outputs
+    if not law or points.region.law is None:
+        return BoundedPoints(BoundedLaw(points.region.bounds), limits, points.x, sds, np.zeros(T), np.ones(T))
+    U = len(constants)
+    shift, scale = np.concatenate([np.zeros(T), constants]), np.concatenate([np.ones(T), np.zeros(U)])
+    return BoundedPoints(points.region, limits, points.x, np.pad(sds, ((0, 0), (0, U))), shift, scale)
 
 
 @dataclass(frozen=True, eq=False)
 class BoundedRows:
     """Gaussian rows N(mean, covariance) before the bounds, where these bind (``near``) and what they make of draws there."""
 
-    bounds: RowBounds
+    bounds: BoundedPoints
     mean: np.ndarray
     covariance: np.ndarray
     near: np.ndarray  # (n,)
     marginals: DrawnMarginals  # at the near rows
 
 
-def bounded_rows(bounds: RowBounds, free: tuple[np.ndarray, np.ndarray], mean: np.ndarray) -> tuple[BoundedRows, np.ndarray]:
+def bounded_rows(
+    bounds: BoundedPoints, free: tuple[np.ndarray, np.ndarray], mean: np.ndarray
+) -> tuple[BoundedRows, np.ndarray]:
     """Rows with Gaussian mean (n, T) and covariance (n, T, T), whose mean within the bounds is ``mean``; and covariances of
     the moved draws."""
     centre, covariance = free
     sd = np.sqrt(np.maximum(np.einsum("ntt->nt", covariance), 0.0))
-    near = bounds.near(centre, sd)
+    near = bounds.limits.may_be_left(centre[None], NEAR * sd[None])
     rows, T = np.flatnonzero(near), centre.shape[1]
     numbers = common_numbers(np.ones(1), np.arange(T))
     moved, total = [np.empty((len(numbers.normal), 0, T))], covariance.copy()

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from sumgp.data import Data
-from sumgp.laws import project
+from sumgp.laws import mean_on_law
 from sumgp.numerics import LOG_2PI
 from sumgp.strategies import Cells, Fitted, OwnComponent
 
@@ -92,7 +92,7 @@ def given_cells(fitted: Fitted, rows: Rows, closed: bool = False) -> RowGaussian
     y_covariance[:, range(T), range(T)] += np.where(measured, 0.0, noise)
     y = np.where(measured, rows.y, mean[:, :T])
     if fitted.law is not None and not (fitted.law.is_linear and len(weights) == 1):
-        mean = _onto_law(fitted, mean, covariance, rows.x, T)
+        mean = mean_on_law(fitted.law, mean, covariance, rows.x)
     return RowGaussians(mean[:, :T], covariance[:, :T, :T], y, y_covariance, noise)
 
 
@@ -115,14 +115,3 @@ def _with_cells(mean: np.ndarray, V: np.ndarray, noise: np.ndarray, y: np.ndarra
         size = np.sum(np.log(np.einsum("nkk->nk", L)), axis=1)
         log_density[rows] = -0.5 * np.sum(z[:, :, 0] ** 2, axis=1) - size - 0.5 * len(seen) * LOG_2PI
     return _Part(mean, V, log_density)
-
-
-def _onto_law(fitted: Fitted, mean: np.ndarray, covariance: np.ndarray, x: np.ndarray, T: int) -> np.ndarray:
-    """The mean of a mixture, or of a row on a curved law, brought back onto the law; its constants stay."""
-    law = fitted.law
-    assert law is not None
-    metric = covariance.copy()
-    unknown = slice(T, T + len(law.law.unknowns))
-    metric[:, unknown, :] = 0.0
-    metric[:, :, unknown] = 0.0
-    return project(law, mean, metric, x).points

@@ -1,4 +1,4 @@
-"""A posterior as tables and as a figure: what was measured, what is predicted, and how well the law is kept."""
+"""A posterior as tables and as a figure: what was measured, what is predicted, and how well the law holds."""
 
 from __future__ import annotations
 
@@ -15,14 +15,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from sumgp.prediction.completion import RowPosterior
     from sumgp.prediction.posterior import Posterior
 
 
-def input_values(posterior: Posterior) -> dict[str, Any]:
+def input_values(posterior: Posterior | RowPosterior) -> dict[str, Any]:
     """Inputs, and columns that the law needs, by name; dates as dates."""
     names = [*posterior.data.input_names, *posterior.data.extra_columns]
     values = {name: posterior.x[:, i] for i, name in enumerate(names)}
     return {name: posterior.calendar[name].times(v) if name in posterior.calendar else v for name, v in values.items()}
+
+
+def output_columns(names: Sequence[str], parts: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Columns of each output in turn; ``parts`` (n, T) by the ending of their names."""
+    return {name + ending: values[:, t] for t, name in enumerate(names) for ending, values in parts.items()}
 
 
 def input_label(posterior: Posterior) -> str:
@@ -42,17 +48,9 @@ def as_frame(posterior: Posterior, level: float) -> pd.DataFrame:
     import pandas as pd
 
     lower, upper = posterior.interval(level)
-    columns = input_values(posterior)
-    mean, std = posterior.mean, posterior.std
-    for t, name in enumerate(posterior.output_names):
-        columns |= {
-            name: mean[:, t],
-            f"{name}_sd": std[:, t],
-            f"{name}_lower": lower[:, t],
-            f"{name}_upper": upper[:, t],
-        }
-    columns |= dict(zip(law_names(posterior), posterior.residual().T, strict=True))
-    return pd.DataFrame(columns)
+    parts = {"": posterior.mean, "_sd": posterior.std, "_lower": lower, "_upper": upper}
+    law = dict(zip(law_names(posterior), posterior.residual().T, strict=True))
+    return pd.DataFrame(input_values(posterior) | output_columns(posterior.output_names, parts) | law)
 
 
 def as_multiindex_frame(posterior: Posterior, level: float) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """Priors over several outputs: kernels, task covariances, noise, and the law's place in them."""
 
 from sumgp.priors.candidates import (
+    MOST_OUTPUTS_ON_THEIR_OWN,
     Candidate,
     Period,
     Reordered,
@@ -15,9 +16,11 @@ from sumgp.priors.candidates import (
     reordered,
     rougher_candidates,
     shown_period,
+    start_at_rest,
     with_long_range,
 )
 from sumgp.priors.derivatives import KernelDerivatives, check_smooth, derivative_gram, smoothness
+from sumgp.priors.growth import Growth
 from sumgp.priors.kernels import HyperPrior, KernelOnPoints, hyper_priors, leaves, lengthscale_mask, local_lengthscales
 from sumgp.priors.multitask import (
     SMALLEST,

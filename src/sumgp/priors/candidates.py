@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared, Kernel, Matern, RationalQuadratic
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared, Kernel, Matern, Product, RationalQuadratic
 
 from sumgp.errors import DataError
+from sumgp.priors.growth import Growth
 from sumgp.priors.kernels import prepare_kernel
 from sumgp.priors.multitask import MultitaskPrior, NoiseModel
 from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, ReorderedTask, TaskCovariance
@@ -132,11 +133,17 @@ def potential_candidates(half_range: np.ndarray, degree: int) -> tuple[Candidate
     """Kernels of functions over several inputs whose derivatives up to ``degree`` are the outputs.
 
     Smooth and rough ones, with one lengthscale and with one for each input: few points of a field cannot tell directions
-    apart, and real fields are rough. (Matern 5/2 has two derivatives.)
+    apart, and real fields are rough. (Matern 5/2 has two derivatives.) Last, smooth ones that are larger near their sources.
     """
     sizes = (np.ones(len(half_range)), 1.0)
     kernels = [RBF(size) for size in sizes] + [Matern(size, nu=2.5) for size in sizes if degree <= 2]
+    kernels.append(Growth(np.ones(len(half_range))) * RBF(1.0))
     return tuple(Candidate((prepare_kernel(kernel, half_range),)) for kernel in kernels)
+
+
+def is_growing(kernel: Kernel) -> bool:
+    """Whether its functions are those of another kernel times a size that grows or decays along the inputs."""
+    return isinstance(kernel, Product) and isinstance(kernel.k1, Growth)
 
 
 def with_long_range(kernel: Kernel, half_range: np.ndarray) -> Kernel:
@@ -159,8 +166,28 @@ def quasi_periodic(smooth: Kernel, period: float) -> Kernel:
 def kernel_name(prior: MultitaskPrior) -> str:
     """Short name of a candidate, for reports; isotropic: one lengthscale for several inputs of a latent function."""
     several = prior.latent is not None and len(prior.latent.centre) > 1
-    one = ["isotropic " if several and not getattr(k, "anisotropic", True) else "" for k in prior.kernels]
-    return " + ".join(kind + str(k).split("(")[0] for kind, k in zip(one, prior.kernels, strict=True))
+    names = []
+    for kernel in prior.kernels:
+        main = kernel.k2 if is_growing(kernel) else kernel
+        one = "isotropic " if several and not getattr(main, "anisotropic", True) else ""
+        names.append(one + ("growing " if is_growing(kernel) else "") + str(main).split("(")[0])
+    return " + ".join(names)
+
+
+def start_at_rest(prior: MultitaskPrior, others: Iterable[tuple[MultitaskPrior, np.ndarray]]) -> list[np.ndarray]:
+    """Where to begin with kernels that grow: at theta of the prior among ``others`` with the same ones that do not."""
+    if not all(is_growing(kernel) for kernel in prior.kernels):
+        return []
+    still = [repr(kernel.k2) for kernel in prior.kernels]
+    for other, theta in others:
+        if [repr(kernel) for kernel in other.kernels] == still:
+            start = prior.start()
+            for (kernel, task), (own, own_task) in zip(prior.slices, other.slices, strict=True):
+                start[kernel.stop - (own.stop - own.start) : kernel.stop] = theta[own]
+                start[task] = theta[own_task]
+            start[prior.noise_slice] = theta[other.noise_slice]
+            return [start]
+    return []
 
 
 def nullspace_basis(F: np.ndarray) -> np.ndarray:

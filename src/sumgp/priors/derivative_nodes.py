@@ -31,6 +31,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from sumgp.errors import DataError
+from sumgp.priors.growth import Growth
 from sumgp.priors.kernels import half_integer_bessel
 
 Order = tuple[int, ...]
@@ -66,6 +67,8 @@ def kernel_node(kernel: Kernel, x1: np.ndarray, x2: np.ndarray) -> Node:
         return PeriodicNode(kernel, x1, x2)
     if isinstance(kernel, DotProduct):
         return DotNode(kernel, x1, x2)
+    if isinstance(kernel, Growth):
+        return GrowthNode(kernel, x1, x2)
     if isinstance(kernel, ConstantKernel):
         return ConstantNode(kernel, x1, x2)
     if isinstance(kernel, (RBF, RationalQuadratic)) and getattr(kernel, "nu", math.inf) in MATERN_SMOOTHNESS:
@@ -223,6 +226,29 @@ class DotNode(Node):
 
     def gradient(self, a: Order, b: Order) -> np.ndarray:
         return np.full((self.n_free, *self.shape), 0.0 if sum(a) or sum(b) else 2.0 * self.constant)
+
+
+class GrowthNode(Node):
+    """k = exp(a . (x + x')), a = log factor: each derivative by input i multiplies it by a_i."""
+
+    def __init__(self, kernel: Growth, x1: np.ndarray, x2: np.ndarray) -> None:
+        self.rates = np.broadcast_to(np.log(kernel.factor), x1.shape[-1:])
+        self.sums = np.moveaxis(x1 + x2, -1, 0)  # (D, ...)
+        self.k = np.exp(np.tensordot(self.rates, self.sums, axes=1))
+        self.n_free = len(kernel.theta)
+
+    def value(self, a: Order, b: Order) -> np.ndarray:
+        return self.k * np.prod(self.rates ** np.add(a, b))
+
+    def gradient(self, a: Order, b: Order) -> np.ndarray:
+        count = np.add(a, b)
+        parts = []
+        for i, n in enumerate(count):
+            others = np.prod(np.delete(self.rates**count, i))
+            by_rate = n * self.rates[i] ** (n - 1) if n else 0.0
+            parts.append(self.k * others * (self.rates[i] ** n * self.sums[i] + by_rate))
+        whole = np.stack(parts)
+        return whole if self.n_free == len(parts) else whole.sum(axis=0, keepdims=True)[: self.n_free]
 
 
 class ConstantNode(Node):

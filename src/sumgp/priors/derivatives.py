@@ -6,7 +6,6 @@
     KernelDerivatives(kernel, x1, x2)                   the same for many orders of one kernel:
         .value(order1, order2)                          (n, m)
         .gradient(order1, order2)                       (p, n, m), by the free entries of ``kernel.theta``
-        .value_and_gradient(order1, order2)
     KernelDerivatives.paired(kernel, x1, x2)            row by row, (n,) in place of (n, m)
     smoothness(kernel)                                  how often functions can be differentiated
     check_smooth(kernel, order)                         DataError where that is too rarely
@@ -18,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.gaussian_process.kernels import (
@@ -36,13 +34,7 @@ from sklearn.gaussian_process.kernels import (
 
 from sumgp.errors import DataError
 from sumgp.priors.derivative_nodes import MATERN_SMOOTHNESS, SMOOTH_KERNELS, Order, kernel_node
-
-
-class ValueAndGradient(NamedTuple):
-    """A matrix of covariances and its derivatives by the kernel's theta."""
-
-    value: np.ndarray  # (n, m)
-    gradient: np.ndarray  # (p, n, m)
+from sumgp.priors.growth import Growth
 
 
 def smoothness(kernel: Kernel) -> float:
@@ -53,7 +45,7 @@ def smoothness(kernel: Kernel) -> float:
         return smoothness(kernel.kernel)
     if type(kernel) is Matern:
         return MATERN_SMOOTHNESS.get(float(kernel.nu), 0)
-    known = type(kernel) in (RBF, RationalQuadratic, ExpSineSquared, DotProduct, ConstantKernel)
+    known = type(kernel) in (RBF, RationalQuadratic, ExpSineSquared, DotProduct, ConstantKernel, Growth)
     return math.inf if known else 0
 
 
@@ -93,10 +85,6 @@ class KernelDerivatives:
     def gradient(self, order1: Sequence[int], order2: Sequence[int]) -> np.ndarray:
         """Their derivatives by the kernel's theta."""
         return self._node.gradient(*self._checked(order1, order2))
-
-    def value_and_gradient(self, order1: Sequence[int], order2: Sequence[int]) -> ValueAndGradient:
-        """Both."""
-        return ValueAndGradient(self.value(order1, order2), self.gradient(order1, order2))
 
     def _checked(self, order1: Sequence[int], order2: Sequence[int]) -> tuple[Order, Order]:
         check_smooth(self.kernel, max(sum(order1), sum(order2)))

@@ -26,12 +26,14 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from sumgp.errors import DataError
+from sumgp.priors.growth import Growth
 
 SKLEARN_DEFAULT_BOUNDS = (1e-5, 1e5)  # of every hyperparameter there: a user who has these has chosen none
 
 
 HEAVY = 1.5  # widths below half the range from which on a lengthscale's density falls by a power, not like a normal
 SPIKES = 1e-2  # a lengthscale below this share of its prior's centre, and
+GROWTH_SD = 1.0  # prior sd of the logarithm of sizes at an edge over those in the middle
 SPIKES_APART = 0.2  # below this share of the distance between rows, means spikes towards each training point
 
 
@@ -129,6 +131,9 @@ def hyper_priors(kernel: Kernel, half_range: np.ndarray, spacing: float = 0.0) -
                 if parameter.name == "length_scale" and _has_lengthscale(leaf):
                     size = half_range[i] if parameter.n_elements > 1 else float(np.sqrt(np.mean(half_range**2)))
                     result.append(HyperPrior(math.log(size), 1.0, 10.0, HEAVY, math.log(size) + apart))
+                elif isinstance(leaf, Growth):
+                    reach = half_range[i] if parameter.n_elements > 1 else float(np.sqrt(np.mean(half_range**2)))
+                    result.append(HyperPrior(float(start[i]), GROWTH_SD / reach, GROWTH_SD / reach))
                 else:
                     result.append(HyperPrior(float(start[i]), 2.0, 2.0))
     return result

@@ -29,7 +29,7 @@ SMALLEST = 1e-6  # of an output's sd; a noise of exactly zero makes covariances 
 # noise; a law then believes the output whose noise happens to look smallest. Scale of the logs around their mean, and
 # degrees of freedom: so few that noises which do differ, by a factor of ten say, are left as the data have them.
 ALIKE = 0.15
-ALIKE_DEGREES = 3.0
+ALIKE_DEGREES = 3.0  # see above
 
 
 def student_around_mean(values: np.ndarray, scale: float, degrees: float) -> tuple[float, np.ndarray]:

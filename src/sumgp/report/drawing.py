@@ -92,8 +92,6 @@ def figure(
     """The panels as SVG, ``height`` each, in rows of ``columns`` over one common range of x, below one legend."""
     import matplotlib as mpl
 
-    from sumgp.report.drawing import drawing_with
-
     # Names are text, never formulas; text stays text in the file.
     with drawing_with(theme), mpl.rc_context({"text.parse_math": False, "svg.fonttype": "none"}):
         legend = {mark.label for panel in panels for mark in panel.marks if not isinstance(mark, Map) and mark.label}
@@ -224,6 +222,12 @@ class Theme:
 
 LIGHT = Theme("light", "#1c2733", "#8a97a5", "#ffffff", ("#1f6fb4", "#d9661f", "#1b8a6b", "#6d1a56", "#665200", "#5b6b7a"))
 DARK = Theme("dark", "#dde5ee", "#74828f", "#171d24", ("#6cb2f2", "#f2a05c", "#5fd0ac", "#ffc9ef", "#fff0a0", "#a9b8c6"))
+
+
+def dark_colours() -> dict[str, str]:
+    """The colour of the dark theme for each one of the light theme."""
+    light, dark = ((t.ink, t.faint, t.panel, *t.cycle) for t in (LIGHT, DARK))
+    return dict(zip(light, dark, strict=True))
 
 
 @contextmanager

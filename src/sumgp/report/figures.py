@@ -1,4 +1,4 @@
-"""Figures of a fit: each output with data and bands or as a map, with and without the law; the law kept; calibration."""
+"""Figures of a fit: each output with data and bands or as a map, with and without the law; violations; calibration."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from sumgp.data import Dates
 from sumgp.prediction import Posterior, input_label
-from sumgp.report.drawing import DARK, LIGHT, NARROW, Band, Curve, Map, Mark, Panel, Points, Theme, figure
+from sumgp.report.drawing import LIGHT, NARROW, Band, Curve, Map, Mark, Panel, Points, Theme, dark_colours, figure
 from sumgp.report.fit_study import LEVEL, FitStudy
 from sumgp.report.interactive import Picture, interactive
-from sumgp.report.scores import counts, left_out_panel
+from sumgp.report.scores import counts, left_out_panel, residual_sizes
 
 MOST_PANELS = 12  # of one figure: more outputs than that are left to the tables
 OUTPUT_HEIGHT, LAW_HEIGHT, MAP_HEIGHT, CALIBRATION_HEIGHT = 140.0, 165.0, 150.0, 240.0  # points
@@ -74,10 +74,7 @@ def _outputs_caption(found: FitStudy) -> str:
 
 def in_dark(light: bytes) -> bytes:
     """The same figure in the dark theme."""
-    pairs = zip(
-        (LIGHT.ink, LIGHT.faint, LIGHT.panel, *LIGHT.cycle), (DARK.ink, DARK.faint, DARK.panel, *DARK.cycle), strict=True
-    )
-    named = {old.encode(): new.encode() for old, new in pairs}
+    named = {old.encode(): new.encode() for old, new in dark_colours().items()}
     return re.sub(b"|".join(named), lambda found: named[found[0]], light)
 
 
@@ -151,12 +148,9 @@ def law_panel(found: FitStudy, theme: Theme) -> Panel:
     assert law is not None
     order = np.argsort(posterior.x[:, 0], kind="stable")
     x = posterior.x[order, 0]
-    constants = posterior.constants()["mean"].to_numpy()
 
     def size(f: np.ndarray, at: np.ndarray) -> np.ndarray:
-        columns = np.concatenate([f, np.broadcast_to(constants, (len(f), len(constants)))], axis=1)
-        with np.errstate(all="ignore"):
-            g = np.where(law.active(at), np.abs(law.residual(columns, at)), 0.0)
+        g = np.where(law.active(at), residual_sizes(law, posterior, f, at), 0.0)
         return np.maximum(g.max(axis=1), SMALLEST)
 
     data, lines = posterior.data, posterior.data.n_inputs == 1

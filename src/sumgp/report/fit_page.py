@@ -119,7 +119,7 @@ def _law_table(found: FitStudy) -> PlainTable:
         for label, raw, without, own in zip(law.labels, violation.raw, plain, violation.own, strict=True)
     )
     note = "Mean size of left minus right side, in the law's own units."
-    return PlainTable("How well the law is kept", note, ("law", "measured rows", "fit without the law", "this fit"), rows)
+    return PlainTable("How well the law holds", note, ("law", "measured rows", "fit without the law", "this fit"), rows)
 
 
 def data_facts(found: FitStudy) -> list[tuple[str, str]]:

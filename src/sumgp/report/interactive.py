@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from sumgp.report.drawing import DARK, LIGHT, Band, Curve, Map, Mark, Panel, Points, heights, thinned
+from sumgp.report.drawing import LIGHT, Band, Curve, Map, Mark, Panel, Points, dark_colours, heights, thinned
 
 DIGITS = 7  # of numbers in the page: hover shows no more
 SYMBOLS = {"dot": "circle", "cross": "x-thin-open", "tick": "line-ns-open"}
@@ -31,7 +31,7 @@ class Interactive:
 
     def as_json(self) -> str:
         """Text for the page; ``<`` is written as an escape, so that no name can end the element it stands in."""
-        found = {"name": self.name, "linked": self.linked, "panels": self.panels, "dark": _dark_colours()}
+        found = {"name": self.name, "linked": self.linked, "panels": self.panels, "dark": dark_colours()}
         return json.dumps(found, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -52,11 +52,6 @@ def _limits(given: Sequence[np.ndarray]) -> dict[str, Any]:
     x = x[np.isfinite(x)]
     edge = MARGIN * float(np.ptp(x)) if len(x) else 0.0
     return {"range": [float(x.min()) - edge, float(x.max()) + edge]} if edge else {}
-
-
-def _dark_colours() -> dict[str, str]:
-    old, new = ((t.ink, t.faint, t.panel, *t.cycle) for t in (LIGHT, DARK))
-    return dict(zip(old, new, strict=True))
 
 
 def _panel(panel: Panel, x_label: str, limits: dict[str, Any], seen: set[str]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from sumgp.estimator import ConstrainedGP
-from sumgp.laws import SumLaw, task_rows, typical_rows
+from sumgp.laws import Law, SumLaw, task_rows, typical_rows
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
 from sumgp.priors import read_noise
@@ -89,28 +89,30 @@ def law_violation(model: ConstrainedGP, posterior: Posterior, plain: Posterior |
     law = model.law_
     assert law is not None
     data = model.data_
-    constants = posterior.constants()["mean"].to_numpy()
     involved = law.involved()[: len(law.outputs)]
     complete = data.measured[:, involved].all(axis=1)
     # Outputs outside the law may be missing; any number does for them.
     filled = np.where(data.measured, data.y, model.scaling_.restore(typical_rows(data, model.scaling_)))
-    raw = _mean_size(model, filled[complete], data.x[complete], constants)
-    without = None if plain is None else _mean_size(model, plain.mean, posterior.x, constants)
+    raw = _mean_size(law, posterior, filled[complete], data.x[complete])
+    without = None if plain is None else _mean_size(law, posterior, plain.mean, posterior.x)
     own = np.mean(np.abs(posterior.residual()), axis=0)
     return Violation(raw, without, own)
 
 
-def _mean_size(model: ConstrainedGP, f: np.ndarray, x: np.ndarray, constants: np.ndarray) -> np.ndarray:
-    law = model.law_
-    assert law is not None
+def _mean_size(law: Law, posterior: Posterior, f: np.ndarray, x: np.ndarray) -> np.ndarray:
     # Derivatives are not measured, and other fits' are not those of this one.
     if not len(f) or law.derivatives:
         return np.full(law.n_rows, np.nan)
-    columns = np.concatenate([f, np.broadcast_to(constants, (len(f), len(constants)))], axis=1)
-    with np.errstate(all="ignore"):
-        g = np.abs(law.residual(columns, x))
+    g = residual_sizes(law, posterior, f, x)
     g = np.where(law.active(x) & np.isfinite(g), g, np.nan)
     return np.array([np.nanmean(column) if np.isfinite(column).any() else np.nan for column in g.T])
+
+
+def residual_sizes(law: Law, posterior: Posterior, f: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """(n, R) |left minus right side| at outputs f (n, T), with the constants that ``posterior`` has estimated."""
+    constants = posterior.constants()["mean"].to_numpy()
+    with np.errstate(all="ignore"):
+        return np.abs(law.residual(np.column_stack([f, np.tile(constants, (len(f), 1))]), x))
 
 
 def noise_sds(model: ConstrainedGP) -> np.ndarray:

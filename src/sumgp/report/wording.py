@@ -50,7 +50,7 @@ def verdict(found: FitStudy) -> Verdict:
     if ratio < 1.0 - CLEARLY:
         text = f"The law helps: the error on left-out rows is {percent(1.0 - ratio)} smaller than without it."
         return Verdict("look" if asking else "better", text + rest)
-    text = "The predictions keep the law"
+    text = "The predictions obey the law"
     text += ", and are about as accurate as without it." if np.isfinite(ratio) else "; there is no score without the law."
     return Verdict("look" if asking else "same", text + rest)
 
@@ -84,7 +84,7 @@ def _bounds(found: FitStudy) -> Iterator[Advice]:
     outside = found.model.fit_report_.details.get("measured_outside_bounds", {})
     if outside:
         counts = ", ".join(f"{count} of {name!r}" for name, count in outside.items())
-        yield Advice(True, f"Measured values outside the bounds count as noise: {counts}. The predictions keep the bounds.")
+        yield Advice(True, f"Measured values outside the bounds count as noise: {counts}. The predictions obey the bounds.")
 
 
 def _status(found: FitStudy) -> Iterator[Advice]:
@@ -122,11 +122,11 @@ def _law(found: FitStudy) -> Iterator[Advice]:
 
 
 def _kept(missed: np.ndarray, law: Law) -> str:
-    """How well the predictions keep the law: ``missed`` (R,) is the mean residual of each row."""
+    """How well the predictions obey the law: ``missed`` (R,) is the mean residual of each row."""
     soft, missed = law.noise > 0, np.nan_to_num(missed)
     if not soft.any():
         worst = int(np.argmax(missed))
-        return f"The predictions keep the law: on average they miss {law.labels[worst]!r} by {missed[worst]:.1e}."
+        return f"The predictions obey the law: on average they miss {law.labels[worst]!r} by {missed[worst]:.1e}."
     worst = int(np.argmax(np.where(soft, missed / np.where(soft, law.noise, 1.0), -1.0)))
     return (
         f"{law.labels[worst]!r} holds up to an error with a standard deviation of {law.noise[worst]:.3g}; on average the "

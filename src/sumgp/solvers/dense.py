@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,7 +22,14 @@ from sumgp.solvers.latent_evidence import LatentEvidence
 LARGE_BLOCKS = 64  # points
 
 
-_Tasks = tuple[tuple[np.ndarray, ...], SchurConditioning | None]
+class _Factored(NamedTuple):
+    """The data's covariance C at one theta: log p(y), the factor of C, C^-1 (y - mean), and the task covariances in it."""
+
+    value: float
+    factor: np.ndarray
+    a: np.ndarray
+    Sigmas: tuple[np.ndarray, ...]
+    conditioning: SchurConditioning | None
 
 
 class DenseEvidence:
@@ -47,10 +54,9 @@ class DenseEvidence:
     def value(self, theta: np.ndarray) -> float:
         """log p(y | theta) alone."""
         Ks = [k.matrix_and_gradient(theta[s])[0] for k, (s, _) in zip(self.kernels, self.prior.slices, strict=True)]
-        return self._factored(theta, Ks)[0]
+        return self._factored(theta, Ks).value
 
-    def _factored(self, theta: np.ndarray, Ks: list[np.ndarray]) -> tuple[float, np.ndarray, np.ndarray, _Tasks]:
-        """log p(y | theta), the factor of the covariance C, C^-1 (y - mean), and the task covariances used."""
+    def _factored(self, theta: np.ndarray, Ks: list[np.ndarray]) -> _Factored:
         prior = self.prior
         Sigmas = prior.Sigmas(theta)
         conditioning = prior.conditioned(Sigmas[0])
@@ -64,13 +70,13 @@ class DenseEvidence:
             residual = residual - mean.T.ravel()[self.observed]
         a = solve_cholesky(factor, residual)
         value = -0.5 * float(residual @ a) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * len(a) * LOG_2PI
-        return value, factor, a, (used, conditioning)
+        return _Factored(value, factor, a, used, conditioning)
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """log p(y | theta) and its gradient with respect to theta."""
         prior, T, N = self.prior, self.n_outputs, self.n_points
         evaluated = [k.matrix_and_gradient(theta[s]) for k, (s, _) in zip(self.kernels, prior.slices, strict=True)]
-        value, factor, a, (used, conditioning) = self._factored(theta, [K for K, _ in evaluated])
+        value, factor, a, used, conditioning = self._factored(theta, [K for K, _ in evaluated])
         G = np.outer(a, a)
         G -= cholesky_inverse(factor)
         G *= 0.5

@@ -27,7 +27,7 @@ from sumgp.hyperparameters import (
     integrate,
     maximise,
 )
-from sumgp.priors import MultitaskPrior, Reordered, kernel_name, reordered
+from sumgp.priors import MultitaskPrior, Reordered, kernel_name, reordered, start_at_rest
 from sumgp.solvers import Evidence, fits_kronecker
 from sumgp.strategies.problem import FitProblem
 from sumgp.strategies.weight_component import Component
@@ -210,7 +210,8 @@ def _fit_each(
             for m, o in zip(maxima, objectives, strict=False)
             if o.prior.slices == slices and m.status is Status.CONVERGED
         ]
-        starts = alike[:1] or problem.starts(objective, scan or problem.scan)
+        begun = [(o.prior, m.theta) for m, o in zip(maxima, objectives, strict=False)]
+        starts = alike[:1] or start_at_rest(objective.prior, begun) or problem.starts(objective, scan or problem.scan)
         maxima.append(problem.maximise(objective, kernel_name(objective.prior), starts))
     return Candidates(priors, objectives, tuple(_back(t, m) for t, m in zip(turned, maxima, strict=True)), turned)
 

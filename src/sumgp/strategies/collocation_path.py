@@ -25,7 +25,7 @@ FIRST = 4  # the share to begin with, 1/4
 LOG_SD, LOG_SD_SEVERAL = 2.0, 0.5  # of the normal prior on the logarithm of a share, with one input and with several
 LEFT_BEHIND = 6.0  # a score so far below the best ends the way to longer lengthscales
 HOPELESS = 30.0  # and the way of a kernel
-NOISE_UPDATES = 2
+NOISE_UPDATES = 2  # of the noise by the residuals of the last solve, each followed by another solve
 # Largest noise variance to begin with, for several inputs, in units of the output's: a search that takes all variation for
 # noise at first stays there, though the law tells otherwise.
 LARGEST_NOISE = 0.3**2
@@ -42,9 +42,9 @@ SAME_MEAN, SAME_SD = 0.25, 0.1  # in sds, and as a share: two lengthscales give 
 # until the curves have as many degrees of freedom as numbers are open, up to 3 %. One that is too low for the functions in
 # hand takes more from them and outweighs the data: left-out measurements are less probable, by more than CHANCE in all.
 HARDER = (0.003, 0.001, 0.0003, 0.0001, 0.00003)
-MORE_THAN_OPEN, CHANCE = 1.03, 5.0
+MORE_THAN_OPEN, CHANCE = 1.03, 5.0  # degrees of freedom over the numbers that are open; log density
 MORE_UPDATES, SAME_NOISE = 6, 0.05  # at most of the noise of such a law, and the change of its logarithm that ends them
-MOST_POINTS = 1500
+MOST_POINTS = 1500  # of the law: shorter lengthscales, which would need more, are not tried
 MOST_WORK = 1e11  # multiplications in all solves, after which no further lengthscale is tried (one input): 10 to 15 s
 DENSER = 1.4  # points a lengthscale with several inputs, over those with one: residuals between them are 1e-4 again
 

@@ -10,7 +10,7 @@ from sumgp.errors import ConstraintError, DataError
 from sumgp.laws import Law, SumLaw, linear_rows, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw
 from sumgp.solvers import ClosedEvidence, Evidence, build_features, condition_on_data, given_linear_law
-from sumgp.strategies.averaging import EvidenceOf, fit_candidates, mix
+from sumgp.strategies.averaging import fit_candidates, mix
 from sumgp.strategies.linearized import LawEngine
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy, closed_imbalance, closed_law_rows
 from sumgp.strategies.stacking import stacked
@@ -46,12 +46,8 @@ class Conditioned(Strategy):
         task_law, keep = TaskLaw.of(rows, problem.data.x), list(rows.right_sides.keep)
         imbalance = closed_imbalance(problem)
         closed = imbalance is not None and bool(np.all(imbalance.closed[keep] & (rows.noise == 0)))
-        kronecker = problem.solver.separable
-        problem = replace(problem, noise=replace(problem.noise, closed=closed and not kronecker))
-        priors = problem.priors("task", law=task_law)
-        fitted = fit_candidates(
-            problem, priors, _kronecker_of_closed(problem, task_law, keep) if closed and kronecker else None
-        )
+        problem = replace(problem, noise=replace(problem.noise, closed=closed))
+        fitted = fit_candidates(problem, problem.priors("task", law=task_law))
 
         def build(prior: MultitaskPrior, theta: np.ndarray) -> Component:
             features = build_features(prior, theta, problem.x, rows.right_sides)
@@ -70,7 +66,7 @@ class Conditioned(Strategy):
         """Algorithm 2: F(x), several terms, unknown totals, laws on part of the inputs."""
         if problem.solver.separable:
             raise DataError(
-                "solver: Kronecker() cannot hold a law with varying coefficients, several kernel terms, unknown totals or "
+                "solver: Kronecker() cannot take a law with varying coefficients, several kernel terms, unknown totals or "
                 "where=; use Dense() or leave solver=None"
             )
         setup = set_up_law(law, problem.data, problem.scaling, 1.0)
@@ -98,16 +94,3 @@ def _linear(law: Law | None) -> SumLaw:
             "strategy: Conditioned() imposes linear laws only, and this law is nonlinear; use Linearized() or None"
         )
     return law
-
-
-def _kronecker_of_closed(problem: FitProblem, law: TaskLaw, keep: list[int]) -> EvidenceOf:
-    """The evidence of closed data by two eigendecompositions, which hold independent noise only."""
-    F = np.broadcast_to(law.F, (len(problem.y), *law.F.shape))
-    rows = closed_law_rows(problem, F, law.totals, np.array(keep))
-    assert rows is not None
-
-    def evidence(prior: MultitaskPrior, order: np.ndarray) -> Evidence:
-        plain = problem.solver.evidence(prior, problem.x, problem.y[:, order])
-        return ClosedEvidence(plain, prior, rows.of(np.arange(len(problem.y)), order))
-
-    return evidence

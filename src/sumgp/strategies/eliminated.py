@@ -21,8 +21,8 @@ AHEAD, AHEAD_EACH = 10.0, 0.2
 # A law that holds nearly: outputs get a part of their own besides what it allows, of an sd in those of the outputs, with
 # lengthscales and a noise that differ from those under the law, which bends both to explain what it forbids.
 PARTS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
-LENGTHS = (1.0, 1.5, 2.5, 4.0)
-NOISES = (1.0, 0.5, 0.25, 0.1)
+LENGTHS = (1.0, 1.5, 2.5, 4.0)  # times the lengthscales under the law
+NOISES = (1.0, 0.5, 0.25, 0.1)  # times the noise sd under the law
 LEAST_PART = 0.03  # a smaller one is no contradiction
 # Log evidence that such a part adds. Fields that obey the law: 1.3 at most (18 fields of 15 to 100 points). A tenth of a
 # field against it: 17 at 100 points, and 1 at 30, which do not show it. A magnetic field in a room, which is not the same

@@ -19,7 +19,7 @@ PER_LENGTHSCALE, PER_LENGTHSCALE_EACH = 4.0, 2.0  # points, with one input and a
 WIDE = 1e4  # prior variance of constants and of outputs that were never measured
 ROUNDS = 3  # of constants and of the law's size, which depend on each other
 HELD = 1e-4  # noise variance of outputs held at what the data tell, as a share of the measurements'
-HELD_LEVELS = (1.0, 0.3)
+HELD_LEVELS = (1.0, 0.3)  # of the law's error while outputs are held: a start need not meet it closely
 FLAT_ROW = 0.01  # size of a row of which the data tell nothing, as a share of its terms
 BEYOND = 1e6  # residual where the law has no value
 

@@ -12,21 +12,7 @@ from sumgp.errors import Status, warn
 from sumgp.hyperparameters import Objective, Scan, latent_starts, maximise, starting_points
 from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, linear_rows, project, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw, kernel_name, reordered, shown_period
-from sumgp.solvers import ClosedEvidence, ClosedRows, Evidence, SlopeOfOffset
-from sumgp.solvers.markov import (
-    LawRows,
-    Markov,
-    MarkovPosterior,
-    PointLaw,
-    law_smooth,
-    observed_series,
-    predict,
-    sample,
-    smooth,
-    state_space_prior,
-    with_rows,
-    with_times,
-)
+from sumgp.solvers import ClosedEvidence, ClosedRows, Evidence, SlopeOfOffset, markov
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.eliminated import disagreement
 from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent, SeriesPlan, closed_law_rows
@@ -57,8 +43,8 @@ class TaskMean:
 class MarkovComponent(PosteriorComponent):
     """f given a time series and, where there is one, a law at all its times; unit-free."""
 
-    free: MarkovPosterior  # given the data alone: the metric in which points are moved onto the law
-    posterior: MarkovPosterior  # given the law's last linearisation too
+    free: markov.MarkovPosterior  # given the data alone: the metric in which points are moved onto the law
+    posterior: markov.MarkovPosterior  # given the law's last linearisation too
     theta: np.ndarray
     noise: np.ndarray
     n_outputs: int
@@ -108,7 +94,7 @@ class MarkovComponent(PosteriorComponent):
 
     def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
         """(count, n, C) joint draws, each on the law."""
-        draws = sample(self.posterior, x[:, 0], count, generator, self.order)
+        draws = markov.sample(self.posterior, x[:, 0], count, generator, self.order)
         mean, covariance = self._predicted(x)
         draws = mean + self.widening * (draws - mean) if self.widening != 1.0 else draws
         if self.offset is not None:
@@ -122,8 +108,8 @@ class MarkovComponent(PosteriorComponent):
         """(nC, nC) covariance, column by column: how all means move when one more value is seen."""
         n, C = len(x), self.n_columns
         result = np.zeros((n * C, n * C))
-        series, places = with_times(self.posterior.series, x[:, 0])
-        base = smooth(self.posterior.prior, series)
+        series, places = markov.with_times(self.posterior.series, x[:, 0])
+        base = markov.smooth(self.posterior.prior, series)
         for i in range(n):
             for c in range(C):
                 J = np.zeros((len(series.times), 1, C))
@@ -134,7 +120,9 @@ class MarkovComponent(PosteriorComponent):
                 # Observing f_ic = m_ic + sd with unit-sized noise moves every mean by cov / (2 variance) * sd.
                 target = np.zeros((len(series.times), 1))
                 target[places[i]] = base.time_mean[places[i], c] + np.sqrt(variance)
-                moved = smooth(self.posterior.prior, with_rows(series, J, target, np.full_like(target, variance)))
+                moved = markov.smooth(
+                    self.posterior.prior, markov.with_rows(series, J, target, np.full_like(target, variance))
+                )
                 column = (moved.time_mean - base.time_mean)[places] * 2.0 * np.sqrt(variance)
                 result[:, i * C + c] = column.ravel()
         result = 0.5 * self.widening**2 * (result + result.T)
@@ -146,13 +134,13 @@ class MarkovComponent(PosteriorComponent):
         return np.einsum("knd,ncd->knc", half, A).reshape(n * C, n * C)
 
     def _predicted(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, covariance = predict(self.posterior, x[:, 0], self.order)
+        mean, covariance = markov.predict(self.posterior, x[:, 0], self.order)
         return mean, self.widening**2 * covariance
 
     def _metric(self, x: np.ndarray, conditioned: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(n, C, C) in which points are moved, and variances (n, C) given the data alone."""
         assert self.law is not None
-        local = self.widening**2 * predict(self.free, x[:, 0])[1]
+        local = self.widening**2 * markov.predict(self.free, x[:, 0])[1]
         return moving_metric(local, conditioned, self.exact, self.law.constants), np.einsum("ncc->nc", local)
 
 
@@ -173,19 +161,19 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     law_rows = None
     if plan.in_evidence:
         assert setup is not None
-        law_rows = LawRows(*linear_rows(setup, problem.data))
+        law_rows = markov.LawRows(*linear_rows(setup, problem.data))
     closed = _closed(problem, task_law, right_sides, law_rows)
     theta, report = _hyperparameters(problem, prior, law_rows, closed)
     problem.progress("smoothing")
-    series = observed_series(prior, theta, problem.x, problem.y)
-    states = state_space_prior(prior, theta)
-    free = smooth(states, series)
+    series = markov.observed_series(prior, theta, problem.x, problem.y)
+    states = markov.state_space_prior(prior, theta)
+    free = markov.smooth(states, series)
     last, status, steps = free, report["hyperparameter_status"], 0
     if plan.at_times:
         assert setup is not None
         times = series.first
-        law = PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[times], setup.law.is_linear)
-        solved = law_smooth(states, series, law)
+        law = markov.PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[times], setup.law.is_linear)
+        solved = markov.law_smooth(states, series, law)
         last, status, steps = solved.linearised, solved.status, solved.steps
         if status != Status.CONVERGED:
             warn(f"the law was imposed with status: {status}; check the law against the data")
@@ -205,7 +193,7 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     return Fitted((component,), np.ones(1), law_used, report)
 
 
-def _misfit(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray, free: MarkovPosterior) -> str:
+def _misfit(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray, free: markov.MarkovPosterior) -> str:
     """What a status must say of data that the fit does not explain, also warned of; empty where it does.
 
     A wave of few rows a period looks like noise to functions that forget within a row or two, but not to a periodogram of
@@ -238,7 +226,7 @@ def _stretch(x: np.ndarray, count: int) -> np.ndarray:
 
 
 def _closed(
-    problem: FitProblem, task_law: TaskLaw | None, right_sides: RightSides | None, law_rows: LawRows | None
+    problem: FitProblem, task_law: TaskLaw | None, right_sides: RightSides | None, law_rows: markov.LawRows | None
 ) -> ClosedRows | None:
     """The law at rows that meet it as measured, where the law is in the evidence."""
     if task_law is not None and right_sides is not None:
@@ -251,7 +239,7 @@ def _closed(
 
 
 def _hyperparameters(
-    problem: FitProblem, prior: MultitaskPrior, law_rows: LawRows | None = None, closed: ClosedRows | None = None
+    problem: FitProblem, prior: MultitaskPrior, law_rows: markov.LawRows | None = None, closed: ClosedRows | None = None
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Maximum a posteriori theta, on a stretch of consecutive rows from the middle where there are very many."""
     x, y = problem.x, problem.y
@@ -273,10 +261,10 @@ def _hyperparameters(
     outputs = problem.output_order
     if law_rows is not None:
         columns = [*outputs, *range(problem.n_outputs, law_rows.rows.shape[2])]
-        law_rows = LawRows(law_rows.rows[rows][:, :, columns], law_rows.totals[rows])
+        law_rows = markov.LawRows(law_rows.rows[rows][:, :, columns], law_rows.totals[rows])
     turned = reordered(local, outputs)
     x, y = x[rows], y[rows][:, outputs]
-    evidence: Evidence = Markov().evidence(turned.prior, x, y, law_rows)
+    evidence: Evidence = markov.Markov().evidence(turned.prior, x, y, law_rows)
     if closed is not None:
         evidence = ClosedEvidence(evidence, turned.prior, closed.of(rows, outputs))
     objective = Objective(turned.prior, evidence)
@@ -302,4 +290,4 @@ def _starts(objective: Objective, x: np.ndarray, y: np.ndarray, random_state: in
         return [*Scan(x, y).starts(prior, 1), *starting_points(objective, 1, random_state)][:2]
     rows = _stretch(x, LOOKED_AT)
     local = replace(prior, noise=prior.noise.at(rows))
-    return latent_starts(Objective(local, Markov().evidence(local, x[rows], y[rows])), 2)
+    return latent_starts(Objective(local, markov.Markov().evidence(local, x[rows], y[rows])), 2)

@@ -36,7 +36,7 @@ DEFAULT_RESTARTS = 2  # of ConstrainedGP
 # Points are predicted in whole groups of so many: BLAS takes them four to sixteen at a time and rounds the rest otherwise.
 POINTS_TOGETHER = 16
 
-NONE = np.zeros(0)
+NONE = np.zeros(0)  # no constants, no soft laws
 
 
 @dataclass(frozen=True)

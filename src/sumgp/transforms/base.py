@@ -125,7 +125,7 @@ class Transform(ABC):
         return self.branches.single
 
     def relaxed(self, scale: float) -> Transform:
-        """h continued with matching slope beyond its domain's edge, from 1e-3 ``scale`` inside of it.
+        """h continued with matching slope beyond its domain's edge, from 1e-3 ``scale`` inside it.
 
         A transform that is defined everywhere is its own relaxation.
         """
@@ -161,7 +161,7 @@ class Transform(ABC):
 
 
 Side = Literal["positive", "negative"]
-_SIDES: dict[str, int] = {"negative": -1, "positive": 0}
+_SIDES: dict[str, int] = {"negative": -1, "positive": 0}  # number of the branch
 
 
 def _halves(side: Side | None) -> Branches:

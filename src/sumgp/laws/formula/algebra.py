@@ -67,7 +67,7 @@ def exact(value: float, place: Place) -> sympy.Rational:
 
 @dataclass(frozen=True)
 class _Reader:
-    """The walk; ``read`` collects the numbers and symbols met, ``indexed`` is what families stand for inside of sum(...)."""
+    """The walk; ``read`` collects the numbers and symbols met, ``indexed`` is what families stand for inside sum(...)."""
 
     names: Names
     read: list[sympy.Expr]
@@ -147,10 +147,10 @@ class _Reader:
         return _limited(sympy.Add(*(share * value for value in values)), node.place)
 
     def indexed_readers(self, node: Call) -> list[_Reader]:
-        """A reader for each index of the families inside of sum(...)."""
+        """A reader for each index of the families inside sum(...)."""
         name = node.function
         if self.indexed is not None:
-            raise node.place.error("a sum inside of a sum is not supported; write the inner one out")
+            raise node.place.error("a sum inside a sum is not supported; write the inner one out")
         body = node.arguments[0]
         families = {other: f for other in mentioned(body) if (f := self._family(other))}
         if not families:
@@ -190,7 +190,7 @@ def raised(base: sympy.Expr, exponent: sympy.Expr, place: Place) -> sympy.Expr:
         if not base.is_Rational:
             return FUNCTIONS["power"](base, exponent)
         if base <= 0:
-            raise place.error("a varying power of a number that is not positive is not real")
+            raise place.error("a number that is not positive, raised to a power that varies, is not real")
         rate = exact(math.log(as_float(base)), place)
         return FUNCTIONS["exp"](rate * exponent) if rate else sympy.Integer(1)
     if abs(exponent) > MAX_EXPONENT:
@@ -218,7 +218,7 @@ def _numeric_power(base: sympy.Rational, exponent: sympy.Rational, place: Place)
     if exponent.is_Integer:
         return _limited(base**exponent, place)
     if base < 0:
-        raise place.error("a broken power of a negative number is not real")
+        raise place.error("a fractional power of a negative number is not real")
     try:
         return exact(as_float(base) ** as_float(exponent), place)
     except OverflowError:
@@ -247,7 +247,7 @@ def _unknown_function(node: Call, names: Names) -> str:
     return unknown_function(name)
 
 
-_SUM, _PRODUCT, _POWER, _ATOM = range(4)
+_SUM, _PRODUCT, _POWER, _ATOM = range(4)  # how tightly an expression binds: brackets go around one that binds less
 
 
 def shown(expression: sympy.Expr) -> str:

@@ -33,7 +33,9 @@ def linear_row(law: Law, text: str) -> SumLaw:
     """The law of left = right as a row left - right <= 0; ConstraintError where it is not linear in the outputs."""
     whole = Place(text, 0, len(text))
     if law.unknowns:
-        raise whole.error(f"a bound cannot hold the estimated constant {law.unknowns[0]!r}; give its value, or leave it out")
+        raise whole.error(
+            f"a bound cannot contain the estimated constant {law.unknowns[0]!r}; give its value, or leave it out"
+        )
     if not isinstance(law, SumLaw) or not law.is_linear:
         curved = max(re.split("[<>≤≥]=?", text), key=len).strip()
         raise whole.error(

@@ -13,29 +13,12 @@ import numpy as np
 
 from sumgp.errors import ConstraintError
 from sumgp.laws.bounds import ALL, BOUNDS_ALONE, no_law
+from sumgp.laws.formula import tree
 from sumgp.laws.formula.bounds import for_all, linear_row
 from sumgp.laws.formula.derivatives import differentiating_inputs, read_derivatives
 from sumgp.laws.formula.explain import constant_lines, explain_law
 from sumgp.laws.formula.syntax import read_laws, split_laws
 from sumgp.laws.formula.tolerance import held_up_to
-from sumgp.laws.formula.tree import (
-    BUILT_IN,
-    Call,
-    Constant,
-    Equation,
-    Name,
-    Names,
-    Node,
-    Number,
-    Power,
-    Product,
-    Sum,
-    calls,
-    mentioned,
-    names_in,
-    read_constants,
-    read_names,
-)
 from sumgp.laws.law import Constraint, Law, SumLaw
 from sumgp.transforms import Identity, Square, Transform
 from sumgp.transforms import Power as WholePower
@@ -52,7 +35,7 @@ class _NotPlainError(Exception):
     """The law is more than this file reads."""
 
 
-def plain_law(equations: Sequence[Equation], names: Names) -> SumLaw | None:
+def plain_law(equations: Sequence[tree.Equation], names: tree.Names) -> SumLaw | None:
     """The law of all equations together; None where one of them is not plain, or their totals may contradict.
 
     Row r of the result is sum_m F[r, m] h_m(f) = S[r] with h_m the identity or a whole power of one output or unknown.
@@ -81,7 +64,7 @@ def plain_law(equations: Sequence[Equation], names: Names) -> SumLaw | None:
     )
 
 
-def term_note(factor: str, transform: Transform, name: str, names: Names) -> str:
+def term_note(factor: str, transform: Transform, name: str, names: tree.Names) -> str:
     """The line that explains one term of a sum."""
     described = transform.describe() if name in names.varying else "constant to be estimated"
     if name in names.derivatives:
@@ -89,7 +72,7 @@ def term_note(factor: str, transform: Transform, name: str, names: Names) -> str
     return f"{factor} * {transform.label(name)}: {described}"
 
 
-def _notes(row: Polynomial, ordered: Sequence[tuple[str, int]], names: Names) -> tuple[str, ...]:
+def _notes(row: Polynomial, ordered: Sequence[tuple[str, int]], names: tree.Names) -> tuple[str, ...]:
     terms = [(name, degree) for name, degree in ordered if (name, degree) in row]
     lines = [term_note(f"{float(row[key]):g}", _transform(key[1]), key[0], names) for key in terms]
     return (*lines, f"total: {float(-row[_CONSTANT]):g}")
@@ -99,7 +82,7 @@ def _transform(degree: int) -> Transform:
     return Identity() if degree == 1 else Square() if degree == 2 else WholePower(degree)
 
 
-def _plain_row(equation: Equation, names: Names) -> Polynomial:
+def _plain_row(equation: tree.Equation, names: tree.Names) -> Polynomial:
     """Left minus right side, the constant included, if it surely restricts an output and surely can be met."""
     reader = _Reader(names)
     row = _added([(1, {_CONSTANT: Fraction(0)}), (1, reader.value(equation.left)), (-1, reader.value(equation.right))])
@@ -120,21 +103,21 @@ def _plain_row(equation: Equation, names: Names) -> Polynomial:
 class _Reader:
     """Syntax tree to polynomial without mixed terms."""
 
-    names: Names
+    names: tree.Names
 
-    def value(self, node: Node) -> Polynomial:
+    def value(self, node: tree.Node) -> Polynomial:
         match node:
-            case Number():
+            case tree.Number():
                 return _constant(node.value)
-            case Name():
+            case tree.Name():
                 return self.named(node.name)
-            case Sum():
+            case tree.Sum():
                 return _added([(sign, self.value(term)) for sign, term in node.terms])
-            case Product():
+            case tree.Product():
                 return self.product(node)
-            case Power():
+            case tree.Power():
                 return _raised(self.value(node.base), _as_number(self.value(node.exponent)))
-            case Call():
+            case tree.Call():
                 return self.summed(node)
 
     def named(self, name: str) -> Polynomial:
@@ -145,7 +128,7 @@ class _Reader:
             raise _NotPlainError
         return _constant(number)
 
-    def product(self, node: Product) -> Polynomial:
+    def product(self, node: tree.Product) -> Polynomial:
         result = _constant(Fraction(1))
         for sign, factor in node.factors:
             value = self.value(factor)
@@ -156,7 +139,7 @@ class _Reader:
             )
         return result
 
-    def summed(self, node: Call) -> Polynomial:
+    def summed(self, node: tree.Call) -> Polynomial:
         """sum(a, b, ...), or sum(p) over the family p1, p2, ...; the same for mean."""
         if node.function not in ("sum", "mean"):
             raise _NotPlainError
@@ -164,11 +147,11 @@ class _Reader:
         share = Fraction(1, len(parts) if node.function == "mean" else 1)
         return _scaled(_added([(1, part) for part in parts]), share)
 
-    def family(self, node: Call) -> list[Polynomial]:
+    def family(self, node: tree.Call) -> list[Polynomial]:
         """p1, p2, ... for the p of sum(p)."""
         body = node.arguments[0]
         if (
-            not isinstance(body, Name)
+            not isinstance(body, tree.Name)
             or self.names.symbol(body.name) is not None
             or self.names.number(body.name) is not None
         ):
@@ -241,7 +224,7 @@ class FormulaConstraint(Constraint):
         if not all(isinstance(text, str) for text in texts):
             raise ConstraintError("formula", "text or a list of texts", repr(formula)[:60], 'write "z + v = 1"')
         self.texts: tuple[str, ...] = texts
-        self.constants: dict[str, Constant] = read_constants(constants)
+        self.constants: dict[str, tree.Constant] = tree.read_constants(constants)
         self.laws: tuple[str, ...] = tuple(law for text in texts for law in split_laws(text))
         if not self.laws:
             raise ConstraintError("formula", "at least one equation", "empty text", 'write "z + v = 1"')
@@ -255,10 +238,10 @@ class FormulaConstraint(Constraint):
 
     def uses(self, name: str) -> bool:
         """True if a law mentions a name, or, in sum(...) and norm(...), the family that it may belong to."""
-        if any(name in mentioned(side) for side in self._sides):
+        if any(name in tree.mentioned(side) for side in self._sides):
             return True
-        inside = [call for side in self._sides for group in ("sum", "mean", "norm") for call in calls(side, group)]
-        return any(name.startswith(family) or family == ALL for call in inside for family in mentioned(call))
+        inside = [call for side in self._sides for group in ("sum", "mean", "norm") for call in tree.calls(side, group)]
+        return any(name.startswith(family) or family == ALL for call in inside for family in tree.mentioned(call))
 
     def bind(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> Law:
         """Return a SumLaw if every equation is linear or a sum of transforms of single outputs, else a FunctionLaw.
@@ -268,7 +251,7 @@ class FormulaConstraint(Constraint):
         """
         if not self._laws:
             return no_law(outputs)
-        equations, names = self._laws, read_names(outputs, inputs, self.constants)
+        equations, names = self._laws, tree.read_names(outputs, inputs, self.constants)
         if any("d" in text.lower() or "∂" in text for text in self._texts):  # d(z, t), diff(z, t), dz/dt, ∂z/∂t
             equations, names = read_derivatives(equations, names)
         law = _law_of(equations, names)
@@ -276,14 +259,14 @@ class FormulaConstraint(Constraint):
 
     def bounds(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> tuple[SumLaw, ...]:
         """Linear laws whose residual is to be zero or less, one for each bound; ``all`` stands for every output."""
-        names = read_names(outputs, inputs, self.constants)
+        names = tree.read_names(outputs, inputs, self.constants)
         bounds = [bound for given in self._bounds for bound in for_all(given, names)]
         return tuple(linear_row(_law_of([bound], names), bound.text) for bound in bounds)
 
     def check_columns(self, outputs: Sequence[str], inputs: Sequence[str], columns: Collection[str]) -> None:
         """Raise ConstraintError for a name that stands for nothing while the data have a column of that name."""
-        names = read_names(outputs, inputs, self.constants)
-        for leaf in (leaf for side in self._sides for leaf in names_in(side)):
+        names = tree.read_names(outputs, inputs, self.constants)
+        for leaf in (leaf for side in self._sides for leaf in tree.names_in(side)):
             name = leaf.name
             meant = name in (*names.known, ALL) or names.family(name) or names.coordinates([name])
             if not meant and name in columns:
@@ -295,19 +278,19 @@ class FormulaConstraint(Constraint):
 
     def in_one_unit(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> tuple[tuple[str, ...], ...]:
         """The coordinates in each norm(...) of the formula."""
-        names = read_names(outputs, inputs, self.constants)
+        names = tree.read_names(outputs, inputs, self.constants)
         found = []
-        for call in (call for side in self._sides for call in calls(side, "norm")):
-            points = [argument.name for argument in call.arguments if isinstance(argument, Name)]
+        for call in (call for side in self._sides for call in tree.calls(side, "norm")):
+            points = [argument.name for argument in call.arguments if isinstance(argument, tree.Name)]
             coordinates = names.coordinates(points) or []
             found.append(tuple(name for point in coordinates for name in point if name in names.outputs))
         return tuple(found)
 
     def __str__(self) -> str:
         """How the laws are understood if every name that is no constant is an output."""
-        names = [name for side in self._sides for name in mentioned(side)]
+        names = [name for side in self._sides for name in tree.mentioned(side)]
         inputs = list(dict.fromkeys(name for side in self._sides for name in differentiating_inputs(side)))
-        other = (*self.constants, *BUILT_IN, *inputs, ALL)
+        other = (*self.constants, *tree.BUILT_IN, *inputs, ALL)
         outputs = [name for name in dict.fromkeys(names) if name not in other]
         try:
             explanation = explain_law(self.bind(outputs, inputs)) if self._laws else BOUNDS_ALONE
@@ -323,7 +306,7 @@ class FormulaConstraint(Constraint):
         return f"FormulaConstraint({formula!r}, constants={self.constants!r})"
 
 
-def _law_of(equations: Sequence[Equation], names: Names) -> Law:
+def _law_of(equations: Sequence[tree.Equation], names: tree.Names) -> Law:
     """The law of all equations together."""
     law = plain_law(equations, names)
     if law is not None:

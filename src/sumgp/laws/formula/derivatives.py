@@ -1,7 +1,7 @@
 """Derivatives in a formula: d(z, t), d(z, t, 2), d(z, x, y), also as diff, Derivative and dz/dt.
 
 Each becomes a name of its own in the syntax tree, so that algebra and programs see one more column. Sums, products and
-powers inside of d(...) are differentiated by their rules first.
+powers inside d(...) are differentiated by their rules first.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class _Reader:
                 if all(self.slope(argument, variable) is None for argument in node.arguments):
                     return None
                 raise node.place.error(
-                    f"{node.function}(...) cannot stand inside of a derivative; apply the chain rule, or make it an output"
+                    f"{node.function}(...) cannot stand inside a derivative; apply the chain rule, or make it an output"
                 )
 
     def slope_of_name(self, node: Name, variable: str) -> Node | None:
@@ -165,7 +165,7 @@ class _Reader:
     def slope_of_power(self, node: Power, variable: str) -> Node | None:
         inner = self.slope(node.base, variable)
         if self.slope(node.exponent, variable) is not None:
-            raise node.place.error("a varying exponent cannot stand inside of a derivative; apply the chain rule")
+            raise node.place.error("a varying exponent cannot stand inside a derivative; apply the chain rule")
         if inner is None:
             return None
         less = Sum(((1, node.exponent), (-1, Number(Fraction(1), node.place))), node.place)

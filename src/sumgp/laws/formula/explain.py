@@ -40,7 +40,7 @@ def _strategy(law: Law) -> str:
     if law.derivatives and split is None:
         return "Collocated, because its derivatives cannot be eliminated"
     if split is not None:
-        return "Linearized, on a prior that keeps the laws which hold everywhere"
+        return "Linearized, on a prior that obeys the laws which hold everywhere"
     if not isinstance(law, SumLaw):
         return "Linearized, because a term is not a transform of a single output"
     if law.is_linear:

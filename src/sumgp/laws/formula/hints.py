@@ -13,27 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from sumgp.errors import ConstraintError
-from sumgp.laws.formula.hint_texts import (
-    ALIASES,
-    CHARACTERS,
-    CONDITION,
-    CORNER,
-    CORNERS,
-    DERIVATIVE,
-    DIGITS,
-    FUNCTIONS,
-    GREEK,
-    INSTEAD,
-    LATEX,
-    OTHER,
-    QUOTES,
-    RANGE,
-    ROUGH,
-    ROWS,
-    SLOPE,
-    SUM,
-    WORDS,
-)
+from sumgp.laws.formula import hint_texts
 
 _WINDOW = 100  # characters of a long law shown around the place
 
@@ -73,8 +53,8 @@ def hint_for(text: str, position: int) -> str:
     before = text[:position].rstrip()
     if character == "'":
         if re.search(r"\d$", text[:position]) and re.match(r"\d", text[position + 1 :]):
-            return DIGITS
-        return DERIVATIVE if re.search(r"[\w)]$", text[:position]) else QUOTES
+            return hint_texts.DIGITS
+        return hint_texts.DERIVATIVE if re.search(r"[\w)]$", text[:position]) else hint_texts.QUOTES
     if character == "[":
         return _hint_for_bracket(text, position)
     if character == "{" and (name := re.search(r"(\w*_)\{(\w+)\}", text)) and before.endswith("_"):
@@ -83,34 +63,38 @@ def hint_for(text: str, position: int) -> str:
         return "a Python function is given as FunctionConstraint(function)"
     if character == "\\" and (command := re.match(r"\\([a-zA-Z]+)", text[position:])):
         quotient = re.match(r"\\d?frac\s*\{\s*(d|\\partial)\b|\\d?frac\s*\{\s*d[a-zA-Z]", text[position:])
-        hint = DERIVATIVE if quotient else LATEX.get(command[1])
-        if command[1].lower() in GREEK:
+        hint = hint_texts.DERIVATIVE if quotient else hint_texts.LATEX.get(command[1])
+        if command[1].lower() in hint_texts.GREEK:
             hint = f"write the name as in the data, e.g. {command[1]}"
-        return f"LaTeX is not read: {hint}" if hint else CHARACTERS[character]
+        return f"LaTeX is not read: {hint}" if hint else hint_texts.CHARACTERS[character]
     if character == ".":
         if text[position : position + 2] == "..":
-            return SUM
+            return hint_texts.SUM
         if not text[position + 1 :].strip():
             return "leave out the full stop at the end"
         if re.match(r"\.(diff|dt|derivative)\b", text[position:]):
-            return DERIVATIVE
+            return hint_texts.DERIVATIVE
         return "write the name alone: a for df.a, sum(a) for a.sum(); and 0.5 or .5 for numbers"
     if character == "^" or (character == "{" and before.endswith("^")):
         return "group with round brackets: z^(2)"
-    return CHARACTERS.get(character, OTHER)
+    return hint_texts.CHARACTERS.get(character, hint_texts.OTHER)
 
 
 def _hint_for_bracket(text: str, position: int) -> str:
     """What to do about a square bracket: a range, a column, an index, or a name in brackets."""
     before, after = text[:position], text[position + 1 :]
     if re.search(r"\b(in|between|within)\s*$", before):
-        return RANGE
+        return hint_texts.RANGE
     if quoted := re.match(r"\s*(['\"])(.+?)\1\s*\]", after):
         return f"write the name alone: {_as_written(quoted[2])}"
     if re.search(r"\w$", before):
-        return ROWS if re.match(r"\s*[a-zA-Z]", after) else "write the name as in the data, e.g. p1, or sum(p) for a sum"
+        return (
+            hint_texts.ROWS
+            if re.match(r"\s*[a-zA-Z]", after)
+            else "write the name as in the data, e.g. p1, or sum(p) for a sum"
+        )
     named = re.match(r"([^\]]+)\]", after)
-    return f"write {_as_written(named[1].strip())} for [{named[1]}]" if named else CHARACTERS["["]
+    return f"write {_as_written(named[1].strip())} for [{named[1]}]" if named else hint_texts.CHARACTERS["["]
 
 
 def _as_written(name: str) -> str:
@@ -119,32 +103,32 @@ def _as_written(name: str) -> str:
 
 def two_kinds(words: Iterable[str]) -> str:
     """The message for a law with both = and a comparison, made of these words."""
-    conditional = {word for word, hint in WORDS.items() if hint == CONDITION} & set(words)
-    return CONDITION if conditional else "'=' and a bound in one law; write two laws separated by ';'"
+    conditional = {word for word, hint in hint_texts.WORDS.items() if hint == hint_texts.CONDITION} & set(words)
+    return hint_texts.CONDITION if conditional else "'=' and a bound in one law; write two laws separated by ';'"
 
 
 def unknown_function(name: str) -> str:
     """The message for a function that a formula does not have."""
-    if name.lower() in CORNERS:
-        return f"{name!r} {CORNER.format(name=name)}"
+    if name.lower() in hint_texts.CORNERS:
+        return f"{name!r} {hint_texts.CORNER.format(name=name)}"
     if name.lower() == "log":
         return f"unknown function {name!r}; write log for the natural logarithm, log10 for that of base 10"
     if name in ("d", "diff", "Derivative"):  # known in a law, so this is a bound
-        return SLOPE
+        return hint_texts.SLOPE
     if name == "D":
-        return f"unknown function 'D'; {DERIVATIVE}"
+        return f"unknown function 'D'; {hint_texts.DERIVATIVE}"
     plain = unicodedata.normalize("NFKC", name)
-    if plain != name and plain in FUNCTIONS:
+    if plain != name and plain in hint_texts.FUNCTIONS:
         return f"unknown function {name!r}; write {plain}"
-    if name.lower() in ALIASES:
+    if name.lower() in hint_texts.ALIASES:
         return f"unknown function {name!r}; write {name.lower()}"
-    if name.lower() in INSTEAD:
-        return f"unknown function {name!r}; {INSTEAD[name.lower()]}"
-    near = difflib.get_close_matches(name.lower(), FUNCTIONS, n=1, cutoff=_NEAR_FUNCTION)
+    if name.lower() in hint_texts.INSTEAD:
+        return f"unknown function {name!r}; {hint_texts.INSTEAD[name.lower()]}"
+    near = difflib.get_close_matches(name.lower(), hint_texts.FUNCTIONS, n=1, cutoff=_NEAR_FUNCTION)
     return f"unknown function {name!r}" + (
         f" - did you mean {near[0]!r}?"
         if near
-        else f"; known are {', '.join(FUNCTIONS)}; a name with brackets is quoted with backticks: `{name}(...)`"
+        else f"; known are {', '.join(hint_texts.FUNCTIONS)}; a name with brackets is quoted with backticks: `{name}(...)`"
     )
 
 
@@ -152,21 +136,23 @@ def missing_operator(before: str, word: str, text: str = "", position: int = 0) 
     """The message for two operands in a row: ``before`` and ``word`` are their texts, ``word`` stands at ``position``."""
     text, after = text[:position], text[position + len(word) :].strip()
     if before in ("Σ", "∑") or re.match("sum_", before, re.IGNORECASE):
-        return f"this is not read as a sum; {SUM}"
+        return f"this is not read as a sum; {hint_texts.SUM}"
     if re.search(r"\bd\s*/\s*d\w+\s*$", text):
-        return DERIVATIVE
-    if before in (*FUNCTIONS, *ALIASES) or before in INSTEAD:
+        return hint_texts.DERIVATIVE
+    if before in (*hint_texts.FUNCTIONS, *hint_texts.ALIASES) or before in hint_texts.INSTEAD:
         return f"the argument of {before} needs brackets: write {before}(...)"
-    if word in (*FUNCTIONS, *ALIASES):
+    if word in (*hint_texts.FUNCTIONS, *hint_texts.ALIASES):
         return f"an operator is missing before this; write {before}*{word}(...)"
     if word == "(" and re.match("approx|about|roughly", after, re.IGNORECASE):
-        return ROUGH
+        return hint_texts.ROUGH
     # "mass in = mass out" is no range.
-    if word.lower() in WORDS and not (WORDS[word.lower()] == RANGE and after.startswith("=")):
-        return f"an operator is missing before {word!r}; {WORDS[word.lower()]}"
+    if word.lower() in hint_texts.WORDS and not (
+        hint_texts.WORDS[word.lower()] == hint_texts.RANGE and after.startswith("=")
+    ):
+        return f"an operator is missing before {word!r}; {hint_texts.WORDS[word.lower()]}"
     number = before.lstrip(".")[:1].isdigit()
     if number and word.strip("_").isdigit():
-        return DIGITS
+        return hint_texts.DIGITS
     first, second = "(...)" if before == ")" else before, "(...)" if word == "(" else word
     names = before.isidentifier() and word.isidentifier()
     name = f"{before} {word}" if names else "CO2 (ppm)"
@@ -221,7 +207,7 @@ def unknown_name(name: str, known: Sequence[str]) -> str:
     # ż and z̈ are z with marks on it.
     stem = unicodedata.normalize("NFD", name).rstrip("\u0307\u0308").lstrip("dΔδ∂")
     if name.startswith(("Σ", "∑")):
-        return f"unknown name {name!r}; {SUM}; known are {shown}"
+        return f"unknown name {name!r}; {hint_texts.SUM}; known are {shown}"
     if near := near_name(name, known):
         return f"unknown name {name!r} - did you mean {near!r}?"
     if product := as_product(name, known):
@@ -230,10 +216,10 @@ def unknown_name(name: str, known: Sequence[str]) -> str:
     by_input = by is not None and (by[2] in known or set(by[2]) <= set(known))  # z_t, u_xx
     slope = re.sub("_?dot$", "", name) if name.endswith("dot") else by[1] if by and by_input else stem
     if name == "d" or (name != slope and slope in known):
-        return f"unknown name {name!r}; {DERIVATIVE}; known are {shown}"
+        return f"unknown name {name!r}; {hint_texts.DERIVATIVE}; known are {shown}"
     plain = name if name.isidentifier() else "E"
     remedy = (
         f'; if it is a constant, give its value: constants={{"{plain}": 1.5}} in Python, --constant {plain}=1.5 on the '
-        'command line; "unknown" has it estimated, and the name of a data column takes it from there'
+        'command line; with "unknown" it is estimated, and the name of a data column takes it from there'
     )
     return f"unknown name {name!r}; known are {shown}{remedy}"

@@ -54,7 +54,7 @@ class Interval:
         return Interval(low, high, all(o for e, o in ends if e == low), all(o for e, o in ends if e == high))
 
     def within(self, domain: Interval) -> Interval | None:
-        """The part inside of a domain; None where nothing is left."""
+        """The part inside a domain; None where nothing is left."""
         low = max((self.low, self.low_open), (domain.low, domain.low_open))
         high = min((self.high, not self.high_open), (domain.high, not domain.high_open))
         result = Interval(low[0], high[0], low[1], not high[1])
@@ -74,8 +74,8 @@ class Interval:
 REALS = Interval(-math.inf, math.inf, True, True)
 _POSITIVE = Interval(0.0, math.inf, True, True)
 _NOT_NEGATIVE = Interval(0.0, math.inf, False, True)
-_UNIT = Interval(-1.0, 1.0)
-_MINUS = Interval(-1.0, -1.0)
+_UNIT = Interval(-1.0, 1.0)  # values of sine and cosine
+_MINUS = Interval(-1.0, -1.0)  # the number -1, as a factor
 _DOMAINS = {"log": _POSITIVE, "sqrt": _NOT_NEGATIVE, "asin": _UNIT, "acos": _UNIT}
 _INCREASING: dict[str, Callable[[float], float]] = {
     "exp": math.exp,

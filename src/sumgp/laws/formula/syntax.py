@@ -22,23 +22,10 @@ from typing import NamedTuple
 import numpy as np
 
 from sumgp.errors import ConstraintError
+from sumgp.laws.formula import tree
 from sumgp.laws.formula.hint_texts import ALIASES, FUNCTIONS, LENGTH, SEVERAL, SUM
 from sumgp.laws.formula.hints import Place, missing_operator, two_kinds
 from sumgp.laws.formula.tolerance import TOLERANCE_SIGNS, split_tolerance
-from sumgp.laws.formula.tree import (
-    Call,
-    Equation,
-    Name,
-    Node,
-    Number,
-    Power,
-    Product,
-    Sum,
-    Token,
-    number_value,
-    superscript_value,
-    tokens,
-)
 
 MAX_LENGTH = 2000  # characters of one law
 MAX_DEPTH = 50  # brackets, calls and exponents inside each other
@@ -65,12 +52,12 @@ def split_laws(text: str) -> list[str]:
     return laws
 
 
-def parse_equation(text: str) -> Equation:
+def parse_equation(text: str) -> tree.Equation:
     """Return the syntax tree of one law, or raise ConstraintError with a caret at the first problem."""
     return _parser(text).equation()
 
 
-def parse_bounds(text: str) -> tuple[Equation, ...]:
+def parse_bounds(text: str) -> tuple[tree.Equation, ...]:
     """left <= right for each comparison of a text such as ``0 <= p <= 1``, as equations; none where it has no comparison."""
     return _parser(text).bounds()
 
@@ -84,7 +71,7 @@ def _parser(text: str) -> _Parser:
     return _Parser(text)
 
 
-_BASES = {"log10": 10, "log2": 2}
+_BASES = {"log10": 10, "log2": 2}  # of logarithms by the name of the function
 
 
 class _Parser:
@@ -92,16 +79,16 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = tokens(text)
+        self.tokens = tree.tokens(text)
         self.position = 0
         self.depth = 0
         self.nodes = 0
 
     @property
-    def current(self) -> Token:
+    def current(self) -> tree.Token:
         return self.tokens[self.position]
 
-    def equation(self) -> Equation:
+    def equation(self) -> tree.Equation:
         left = self.sum()
         if not self.taken("=", "=="):
             self.unexpected("the law has no '='; write both sides, e.g. z + v = 1, or a bound, e.g. z >= 0")
@@ -110,16 +97,16 @@ class _Parser:
             raise self.current.place.error("a second '=' in one law; write two laws separated by ';'")
         if self.current.kind != "end":
             self.unexpected("")
-        return Equation(left, right, self.text)
+        return tree.Equation(left, right, self.text)
 
-    def bounds(self) -> tuple[Equation, ...]:
+    def bounds(self) -> tuple[tree.Equation, ...]:
         if not any(token.is_operator("<=", ">=") for token in self.tokens):
             return ()
         side, found = self.sum(), []
         while token := self.taken("<=", ">="):
             following = self.sum()
             pair = (side, following) if token.text == "<=" else (following, side)
-            found.append(Equation(*pair, self.text))
+            found.append(tree.Equation(*pair, self.text))
             side = following
         if self.current.is_operator("=", "=="):
             raise self.current.place.error(two_kinds(token.text for token in self.tokens))
@@ -127,29 +114,29 @@ class _Parser:
             self.unexpected("")
         return tuple(found)
 
-    def sum(self) -> Node:
+    def sum(self) -> tree.Node:
         start = self.current
         terms = [(1, self.product())]
         while token := self.taken("+", "-"):
             terms.append((1 if token.text == "+" else -1, self.product()))
-        return terms[0][1] if len(terms) == 1 else self.made(Sum(tuple(terms), self.since(start)))
+        return terms[0][1] if len(terms) == 1 else self.made(tree.Sum(tuple(terms), self.since(start)))
 
-    def product(self) -> Node:
+    def product(self) -> tree.Node:
         start = self.current
         factors = [(1, self.signed())]
         while token := self.taken("*", "/"):
             factors.append((1 if token.text == "*" else -1, self.signed()))
-        return factors[0][1] if len(factors) == 1 else self.made(Product(tuple(factors), self.since(start)))
+        return factors[0][1] if len(factors) == 1 else self.made(tree.Product(tuple(factors), self.since(start)))
 
-    def signed(self) -> Node:
+    def signed(self) -> tree.Node:
         start = self.current
         sign = 1
         while token := self.taken("+", "-"):
             sign = sign if token.text == "+" else -sign
         value = self.power()
-        return value if sign == 1 else self.made(Sum(((-1, value),), self.since(start)))
+        return value if sign == 1 else self.made(tree.Sum(((-1, value),), self.since(start)))
 
-    def power(self) -> Node:
+    def power(self) -> tree.Node:
         start = self.current
         base = self.atom()
         if self.current.kind == "superscript":
@@ -160,26 +147,26 @@ class _Parser:
         exponent = self.signed()
         self.depth -= 1
         self.refuse_power_of_function(base, start)
-        return self.made(Power(base, exponent, self.since(start)))
+        return self.made(tree.Power(base, exponent, self.since(start)))
 
-    def refuse_power_of_function(self, base: Node, at: Token) -> None:
+    def refuse_power_of_function(self, base: tree.Node, at: tree.Token) -> None:
         """sin²(a) and sin^2 a, and d^2x."""
-        if isinstance(base, Name) and base.name == "d" and self.current.is_operand:
+        if isinstance(base, tree.Name) and base.name == "d" and self.current.is_operand:
             raise at.place.error("write d(z, t, 2) for the second derivative of z by t")
-        if isinstance(base, Name) and base.name in (*FUNCTIONS, *ALIASES) and self.current.is_operand:
+        if isinstance(base, tree.Name) and base.name in (*FUNCTIONS, *ALIASES) and self.current.is_operand:
             raise at.place.error(f"write {base.name}(...)**2 for the square of {base.name}(...)")
 
-    def raised(self, base: Node, start: Token) -> Node:
+    def raised(self, base: tree.Node, start: tree.Token) -> tree.Node:
         """base² and the like."""
         token = self.current
         self.position += 1
         if self.current.kind == "superscript" or self.current.is_operator("**", "^"):
             raise self.current.place.error("a power of a power needs brackets: write (z**2)**3")
         self.refuse_power_of_function(base, token)
-        exponent = self.made(Number(superscript_value(token), token.place))
-        return self.made(Power(base, exponent, self.since(start)))
+        exponent = self.made(tree.Number(tree.superscript_value(token), token.place))
+        return self.made(tree.Power(base, exponent, self.since(start)))
 
-    def atom(self) -> Node:
+    def atom(self) -> tree.Node:
         token = self.current
         if token.kind in ("number", "fraction"):
             return self.number()
@@ -187,7 +174,7 @@ class _Parser:
             self.position += 1
             if token.kind == "name" and self.taken("("):
                 return self.call(token)
-            return self.made(Name(token.text, token.place))
+            return self.made(tree.Name(token.text, token.place))
         if self.taken("("):
             self.enter()
             inner = self.sum()
@@ -198,7 +185,7 @@ class _Parser:
         if self.taken("√"):
             if not self.taken("("):
                 raise token.place.error("write sqrt(...) with what is under the root in brackets")
-            return self.call(Token("name", "sqrt", token.place))
+            return self.call(tree.Token("name", "sqrt", token.place))
         message = "the law ends where a number, name or bracket is expected" if token.kind == "end" else ""
         if self.position == 0 and token.is_operator("=", "=="):
             message = "leave out the = at the start; a law has something on both sides of its =, e.g. a + b = 1"
@@ -208,14 +195,14 @@ class _Parser:
             message = "pi is a number: write pi for pi()"
         raise token.place.error(message or f"expected a number, a name or a bracket, got {token.text!r}")
 
-    def number(self) -> Node:
+    def number(self) -> tree.Node:
         """A number, ½, or a percentage: 100% is 1."""
         token = self.current
         self.position += 1
         following = self.current
         if following.kind == "fraction":
             raise following.place.error("write mixed numbers as decimals or sums: 1.5 or (1 + 1/2) for 1½")
-        value = number_value(token)
+        value = tree.number_value(token)
         if self.taken("%"):
             if self.current.is_operand:
                 word = self.current.text
@@ -226,9 +213,9 @@ class _Parser:
             value /= 100
         if following.is_operator(",") and self.depth == 0 and self.tokens[self.position + 1].kind == "number":
             raise following.place.error("a number has no comma: write 0.5 with a point, 1000 without a separator")
-        return self.made(Number(value, self.since(token)))
+        return self.made(tree.Number(value, self.since(token)))
 
-    def absolute(self, opening: Token) -> Node:
+    def absolute(self, opening: tree.Token) -> tree.Node:
         """|a| is abs(a)."""
         following = [token.text for token in self.tokens[self.position : self.position + 4]]
         if len(following) == 4 and [following[0], *following[2:]] == ["|"] * 3:
@@ -238,9 +225,9 @@ class _Parser:
         self.depth -= 1
         if not self.taken("|"):
             raise opening.place.error("the bar opened here is never closed; write abs(...) for an absolute value")
-        return self.made(Call("abs", (inner,), self.since(opening)))
+        return self.made(tree.Call("abs", (inner,), self.since(opening)))
 
-    def call(self, name: Token) -> Node:
+    def call(self, name: tree.Token) -> tree.Node:
         self.enter()
         arguments = [self.sum()]
         while self.taken(","):
@@ -248,12 +235,12 @@ class _Parser:
         self.close(name)
         place = self.since(name)
         if name.text not in _BASES:
-            return self.made(Call(ALIASES.get(name.text, name.text), tuple(arguments), place))
+            return self.made(tree.Call(ALIASES.get(name.text, name.text), tuple(arguments), place))
         # log10(a) = log(a)/log(10), and the same for base 2.
-        base = Call("log", (Number(Fraction(_BASES[name.text]), place),), place)
-        return self.made(Product(((1, Call("log", tuple(arguments), place)), (-1, base)), place))
+        base = tree.Call("log", (tree.Number(Fraction(_BASES[name.text]), place),), place)
+        return self.made(tree.Product(((1, tree.Call("log", tuple(arguments), place)), (-1, base)), place))
 
-    def taken(self, *operators: str) -> Token | None:
+    def taken(self, *operators: str) -> tree.Token | None:
         """The current token if it is one of these operators, stepping over it."""
         token = self.current
         if not token.is_operator(*operators):
@@ -266,7 +253,7 @@ class _Parser:
         if self.depth > MAX_DEPTH:
             raise self.current.place.error(f"more than {MAX_DEPTH} brackets or exponents inside each other; simplify it")
 
-    def close(self, opening: Token) -> None:
+    def close(self, opening: tree.Token) -> None:
         self.depth -= 1
         if self.taken(")"):
             return
@@ -276,13 +263,13 @@ class _Parser:
             raise opening.place.error("the bracket opened here is never closed")
         self.unexpected("")
 
-    def made(self, node: Node) -> Node:
+    def made(self, node: tree.Node) -> tree.Node:
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise node.place.error(f"more than {MAX_NODES} parts in one law; simplify it, or give a FunctionConstraint")
         return node
 
-    def since(self, start: Token) -> Place:
+    def since(self, start: tree.Token) -> Place:
         return Place(self.text, start.place.start, self.tokens[self.position - 1].place.end)
 
     def unexpected(self, at_end: str) -> None:
@@ -298,7 +285,9 @@ class _Parser:
         if token.is_operator("%"):
             raise token.place.error("% is not part of a formula except after a number: 100% is 1")
         if token.is_operator("|"):
-            raise token.place.error("a bar | opens or closes an absolute value |a|; for a condition there is no sign")
+            raise token.place.error(
+                "a bar | opens or closes an absolute value |a|; conditions cannot be written in a formula"
+            )
         if token.is_operator(","):
             raise token.place.error(f"unexpected ','; {SEVERAL}")
         raise token.place.error(f"unexpected {token.text!r}")
@@ -307,10 +296,10 @@ class _Parser:
 class ReadLaws(NamedTuple):
     """Equations with their texts and the sds of their errors (R,), and bounds."""
 
-    equations: tuple[Equation, ...]
+    equations: tuple[tree.Equation, ...]
     texts: tuple[str, ...]
     sds: np.ndarray
-    bounds: tuple[Equation, ...]
+    bounds: tuple[tree.Equation, ...]
 
 
 def read_laws(texts: Sequence[str]) -> ReadLaws:

@@ -44,7 +44,7 @@ def split_tolerance(text: str) -> Tolerant:
     if not _NUMBER.match(size.strip()) or not float(size) < LARGEST:
         raise place.error(
             f"after {last['sign']} a number is expected, the standard deviation of the law's error in the law's units (not "
-            "per cent), or the word unknown, which has it estimated; for two values of a root give the law squared"
+            "per cent), or the word unknown, to have it estimated; for two values of a root give the law squared"
         )
     return Tolerant(law.rstrip(), float(size))
 

@@ -8,23 +8,8 @@ import numpy as np
 
 from sumgp.errors import NumericalError, Status
 from sumgp.numerics import normal_rule
+from sumgp.paper_method.engines import sites as engine
 from sumgp.paper_method.engines.laplace import Laplace
-from sumgp.paper_method.engines.sites import (
-    Engine,
-    EvidenceGradient,
-    SiteMarginals,
-    SitePosterior,
-    SiteResult,
-    Slopes,
-    damped_sites,
-    fall_back,
-    finished,
-    gradient_at_fixed_sites,
-    largest_change,
-    precision_floor,
-    regress,
-    start_sites,
-)
 from sumgp.paper_method.likelihoods import Likelihood
 
 # The quadrature's reference density is the current marginal with this much more variance, so that it covers the tails.
@@ -44,7 +29,7 @@ class _Tilted:
 
 
 @dataclass(frozen=True)
-class ExpectationPropagation(Engine):
+class ExpectationPropagation(engine.Engine):
     """Parallel EP with damping; restarted with the next, heavier damping if it does not settle.
 
     E = log Z(sites) + sum_i [log int cavity_i p(y_i|u_i) - log int cavity_i site_i]. Sites whose matched precision would
@@ -57,47 +42,51 @@ class ExpectationPropagation(Engine):
     nodes: int = 64
     dampings: tuple[float, ...] = (0.8, 0.4, 0.15)
 
-    def settle(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None) -> SiteResult:
+    def settle(
+        self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: engine.SiteResult | None
+    ) -> engine.SiteResult:
         reason = "the sites did not settle under any damping"
         for damping in self.dampings:
             try:
-                posterior = regress(m, K, *start_sites(likelihood, start))
+                posterior = engine.regress(m, K, *engine.start_sites(likelihood, start))
                 posterior, n_steps = self._iterate(m, K, likelihood, posterior, damping)
                 energy = _energy(m, posterior, _tilted(likelihood, posterior.marginals(), self.nodes))
-                return finished(posterior, energy, Status.CONVERGED, n_steps, self)
+                return engine.finished(posterior, energy, Status.CONVERGED, n_steps, self)
             except NumericalError as error:
                 reason = str(error)
-        return fall_back(self, reason, Laplace().infer(m, K, likelihood))
+        return engine.fall_back(self, reason, Laplace().infer(m, K, likelihood))
 
     def _iterate(
-        self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, posterior: SitePosterior, damping: float
-    ) -> tuple[SitePosterior, int]:
-        floor = precision_floor(K)
+        self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, posterior: engine.SitePosterior, damping: float
+    ) -> tuple[engine.SitePosterior, int]:
+        floor = engine.precision_floor(K)
         for step in range(1, self.max_steps + 1):
             tilted = _tilted(likelihood, posterior.marginals(), self.nodes)
             natural, precisions = _matched(tilted, likelihood, floor)
-            proposal = regress(m, K, *damped_sites(posterior, natural, precisions, damping))
-            change = largest_change(posterior, proposal) / damping
+            proposal = engine.regress(m, K, *engine.damped_sites(posterior, natural, precisions, damping))
+            change = engine.largest_change(posterior, proposal) / damping
             posterior = proposal
             if change < self.tolerance:
                 return posterior, step
         raise NumericalError(f"the sites still moved by {change:.1e} sd after {self.max_steps} steps")
 
-    def own_gradient(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, result: SiteResult) -> EvidenceGradient:
+    def own_gradient(
+        self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, result: engine.SiteResult
+    ) -> engine.EvidenceGradient:
         """With the sites held: exact where all moments match.
 
         A site on its floor does not match its variance, and its pull on the other sites is left out: one datum on the
         wrong branch by one noise sd costs about one per cent of the gradient.
         """
 
-        def slopes(curved: Likelihood, marginals: SiteMarginals) -> Slopes:
+        def slopes(curved: Likelihood, marginals: engine.SiteMarginals) -> engine.Slopes:
             tilted = _tilted(curved, marginals, self.nodes)
-            return Slopes(*_mismatch(marginals, tilted), np.where(curved.active, tilted.by_noise, 0.0))
+            return engine.Slopes(*_mismatch(marginals, tilted), np.where(curved.active, tilted.by_noise, 0.0))
 
-        return gradient_at_fixed_sites(K, likelihood, result.posterior, slopes)
+        return engine.gradient_at_fixed_sites(K, likelihood, result.posterior, slopes)
 
 
-def _tilted(likelihood: Likelihood, posterior: SiteMarginals, nodes: int) -> _Tilted:
+def _tilted(likelihood: Likelihood, posterior: engine.SiteMarginals, nodes: int) -> _Tilted:
     """Moments by quadrature around the current marginals, which the tilted density equals at convergence."""
     variance, precisions = posterior.variance, posterior.precisions
     remaining = 1.0 - precisions * variance
@@ -137,7 +126,7 @@ def _matched(tilted: _Tilted, likelihood: Likelihood, floor: float) -> tuple[np.
     return np.where(likelihood.active, natural, 0.0), precisions
 
 
-def _energy(m: np.ndarray, posterior: SitePosterior, tilted: _Tilted) -> float:
+def _energy(m: np.ndarray, posterior: engine.SitePosterior, tilted: _Tilted) -> float:
     """log Z_EP, with sites in the form exp(b u - w u^2/2): no term grows as a precision w falls to its floor."""
     w, b = posterior.precisions, posterior.precisions * posterior.targets
     gap = b - w * m
@@ -150,7 +139,7 @@ def _energy(m: np.ndarray, posterior: SitePosterior, tilted: _Tilted) -> float:
     return energy
 
 
-def _mismatch(posterior: SiteMarginals, tilted: _Tilted) -> tuple[np.ndarray, np.ndarray]:
+def _mismatch(posterior: engine.SiteMarginals, tilted: _Tilted) -> tuple[np.ndarray, np.ndarray]:
     """Derivatives of sum_i [log tilted normaliser - log site normaliser] by the marginal means and variances.
 
     By the cavity's mean (mean' - mean)/v_c and variance (second moments about the cavity mean)/(2 v_c^2), chained through

@@ -10,17 +10,8 @@ from scipy.linalg import lapack
 
 from sumgp.errors import NumericalError, Status, warn
 from sumgp.numerics import backtrack
+from sumgp.paper_method.engines import sites as engine
 from sumgp.paper_method.engines.moments import MomentMatched
-from sumgp.paper_method.engines.sites import (
-    Engine,
-    EvidenceGradient,
-    SiteResult,
-    fall_back,
-    finished,
-    precision_floor,
-    regress,
-    start_sites,
-)
 from sumgp.paper_method.likelihoods import Likelihood, Terms
 
 # Relative gain in log density that round-off may hide.
@@ -38,7 +29,7 @@ class _Mode(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Laplace(Engine):
+class Laplace(engine.Engine):
     """Mode of log p(y|u) + log N(u | m, K), sites from the curvature W >= 0 (Fisher or Gauss-Newton) there.
 
     E = log p(y|u) - (u - m)^T alpha / 2 - log |I + K W| / 2 at the mode, where u = m + K alpha and alpha = grad log p.
@@ -48,17 +39,19 @@ class Laplace(Engine):
     max_steps: int = 100
     tolerance: float = 1e-14
 
-    def settle(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None) -> SiteResult:
+    def settle(
+        self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: engine.SiteResult | None
+    ) -> engine.SiteResult:
         try:
             alpha, n_steps, status = self._mode(m, K, likelihood, start)
             return self._at_mode(m, K, likelihood, alpha, n_steps, status)
         except NumericalError as error:
-            return fall_back(self, str(error), MomentMatched().infer(m, K, likelihood))
+            return engine.fall_back(self, str(error), MomentMatched().infer(m, K, likelihood))
 
-    def _mode(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None) -> _Mode:
+    def _mode(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: engine.SiteResult | None) -> _Mode:
         """alpha (n,) at the mode, steps taken, status."""
         # Warm starts are a step or two from the mode: the weights of the last sites, without their posterior.
-        targets, precisions = start_sites(likelihood, start)
+        targets, precisions = engine.start_sites(likelihood, start)
         root = np.sqrt(precisions)
         alpha = root * _solve(np.eye(len(m)) + root[:, None] * K * root, root * (targets - m))
         here = _at(m, K, likelihood, alpha)
@@ -83,19 +76,21 @@ class Laplace(Engine):
 
     def _at_mode(
         self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, alpha: np.ndarray, n_steps: int, status: str
-    ) -> SiteResult:
+    ) -> engine.SiteResult:
         u = m + K @ alpha
         terms = likelihood.terms(u)
         precisions = _positive(terms, likelihood, K)
         used = precisions > 0
         targets = np.where(used, u + terms.first / np.where(used, precisions, 1.0), 0.0)
-        posterior = regress(m, K, targets, precisions)
+        posterior = engine.regress(m, K, targets, precisions)
         evidence = float(np.sum(terms.log_density) - 0.5 * alpha @ (u - m) - 0.5 * posterior.log_det)
         if not np.isfinite(evidence):
             raise NumericalError("the evidence at the mode is not finite")
-        return finished(posterior, evidence, status, n_steps, self)
+        return engine.finished(posterior, evidence, status, n_steps, self)
 
-    def own_gradient(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, result: SiteResult) -> EvidenceGradient:
+    def own_gradient(
+        self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, result: engine.SiteResult
+    ) -> engine.EvidenceGradient:
         """Explicit part at the fixed mode, plus the part through the mode: d u = (I + K H)^-1 (dK alpha + dm + K dg).
 
         H = -d^2 log p / du^2 is the true curvature, whatever sign it has; W is the one in the determinant.
@@ -108,7 +103,7 @@ class Laplace(Engine):
         by_mode = -0.5 * variance * slope
         implicit = _solve(np.eye(len(alpha)) - terms.second[:, None] * K, by_mode)
         by_noise = np.where(floored, 0.0, terms.curvature_noise)
-        return EvidenceGradient(
+        return engine.EvidenceGradient(
             prior_mean=alpha + implicit,
             prior_cov=0.5 * (np.outer(alpha, alpha) - posterior.R + np.outer(implicit, alpha) + np.outer(alpha, implicit)),
             log_noise=terms.noise - 0.5 * variance * by_noise + (K @ implicit) * terms.first_noise,
@@ -117,7 +112,7 @@ class Laplace(Engine):
 
 def _positive(terms: Terms, likelihood: Likelihood, K: np.ndarray) -> np.ndarray:
     """Curvatures kept above the floor; 0 for observations that are not used."""
-    return np.where(likelihood.active, np.maximum(terms.curvature, precision_floor(K)), 0.0)
+    return np.where(likelihood.active, np.maximum(terms.curvature, engine.precision_floor(K)), 0.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,21 +10,8 @@ import numpy as np
 
 from sumgp.errors import NumericalError, Status, warn
 from sumgp.numerics import cholesky, normal_rule, solve_cholesky
+from sumgp.paper_method.engines import sites as engine
 from sumgp.paper_method.engines.laplace import Laplace
-from sumgp.paper_method.engines.sites import (
-    Engine,
-    EvidenceGradient,
-    SiteMarginals,
-    SitePosterior,
-    SiteResult,
-    Slopes,
-    fall_back,
-    finished,
-    gradient_at_fixed_sites,
-    precision_floor,
-    regress,
-    start_sites,
-)
 from sumgp.paper_method.likelihoods import Likelihood
 
 # Number of past steps that an extrapolation looks at.
@@ -50,14 +37,14 @@ class _Expectations:
 class _Ascent(NamedTuple):
     """Where the bound was highest, the bound, steps taken, and how the search ended."""
 
-    posterior: SitePosterior
+    posterior: engine.SitePosterior
     bound: float
     n_steps: int
     status: Status
 
 
 @dataclass(frozen=True)
-class Variational(Engine):
+class Variational(engine.Engine):
     """q(u) = N(mean, cov) that maximises ELBO = E_q log p(y|u) - KL(q || prior).
 
     At the optimum q has the form of regression on sites with precision -2 dE/dvariance and natural target
@@ -71,16 +58,18 @@ class Variational(Engine):
     tolerance: float = 1e-7
     nodes: int = 64
 
-    def settle(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: SiteResult | None) -> SiteResult:
+    def settle(
+        self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, start: engine.SiteResult | None
+    ) -> engine.SiteResult:
         try:
-            posterior = regress(m, K, *start_sites(likelihood, start))
+            posterior = engine.regress(m, K, *engine.start_sites(likelihood, start))
             posterior, bound, n_steps, status = self._ascend(m, K, likelihood, posterior)
-            return finished(posterior, bound, status, n_steps, self)
+            return engine.finished(posterior, bound, status, n_steps, self)
         except NumericalError as error:
-            return fall_back(self, str(error), Laplace().infer(m, K, likelihood))
+            return engine.fall_back(self, str(error), Laplace().infer(m, K, likelihood))
 
-    def _ascend(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, posterior: SitePosterior) -> _Ascent:
-        floor = precision_floor(K)
+    def _ascend(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, posterior: engine.SitePosterior) -> _Ascent:
+        floor = engine.precision_floor(K)
         state = _State(K, likelihood, posterior, self.nodes, floor)
         history: list[_State] = []
         bounds: list[float] = []
@@ -95,7 +84,7 @@ class Variational(Engine):
             highest = -np.inf
             for sites in _proposals(history, floor):
                 targets, precisions = _targets(sites, likelihood.active, floor)
-                proposal = _State(K, likelihood, regress(m, K, targets, precisions), self.nodes, floor)
+                proposal = _State(K, likelihood, engine.regress(m, K, targets, precisions), self.nodes, floor)
                 highest = max(highest, proposal.bound)
                 if proposal.bound >= state.bound - 1e-11 * max(1.0, abs(state.bound)):
                     break
@@ -108,18 +97,20 @@ class Variational(Engine):
         warn(f"Variational: sites still off by {state.gap:.1e} sd after {self.max_steps} steps; raise max_steps")
         return _Ascent(state.posterior, state.bound, self.max_steps, Status.STEP_LIMIT)
 
-    def own_gradient(self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, result: SiteResult) -> EvidenceGradient:
+    def own_gradient(
+        self, m: np.ndarray, K: np.ndarray, likelihood: Likelihood, result: engine.SiteResult
+    ) -> engine.EvidenceGradient:
         """With the sites held; exact at the optimum, also where a precision rests on its floor."""
 
-        def slopes(curved: Likelihood, own: SiteMarginals) -> Slopes:
+        def slopes(curved: Likelihood, own: engine.SiteMarginals) -> engine.Slopes:
             expected = _expectations(curved, own, self.nodes)
             by_mean = expected.by_mean - own.natural + own.precisions * own.mean
-            return Slopes(by_mean, expected.by_variance + 0.5 * own.precisions, expected.by_noise)
+            return engine.Slopes(by_mean, expected.by_variance + 0.5 * own.precisions, expected.by_noise)
 
-        return gradient_at_fixed_sites(K, likelihood, result.posterior, slopes)
+        return engine.gradient_at_fixed_sites(K, likelihood, result.posterior, slopes)
 
 
-def _expectations(likelihood: Likelihood, posterior: SiteMarginals, nodes: int) -> _Expectations:
+def _expectations(likelihood: Likelihood, posterior: engine.SiteMarginals, nodes: int) -> _Expectations:
     """Quadrature over the marginals; dE/dvariance = E[log p' (u - mean)] / (2 variance) needs no second derivative."""
     mean, variance = posterior.mean, posterior.variance
     u, log_weights = normal_rule(mean, np.sqrt(variance), likelihood.kinks, nodes)
@@ -132,7 +123,7 @@ def _expectations(likelihood: Likelihood, posterior: SiteMarginals, nodes: int) 
     )
 
 
-def _elbo(K: np.ndarray, posterior: SitePosterior, expected: _Expectations) -> float:
+def _elbo(K: np.ndarray, posterior: engine.SitePosterior, expected: _Expectations) -> float:
     """E log p - KL, with KL = (tr B^-1 - n + alpha^T K alpha + log |B|) / 2 and tr B^-1 = n - tr(W cov)."""
     alpha = posterior.alpha
     divergence = 0.5 * (alpha @ K @ alpha + posterior.log_det - posterior.precisions @ np.diagonal(posterior.cov))
@@ -143,7 +134,7 @@ def _elbo(K: np.ndarray, posterior: SitePosterior, expected: _Expectations) -> f
 
 
 def _natural_step(
-    posterior: SitePosterior, expected: _Expectations, active: np.ndarray, floor: float
+    posterior: engine.SitePosterior, expected: _Expectations, active: np.ndarray, floor: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Steps (2n,), (2n,) of natural targets and precisions: the natural gradient, and the same cut off at the floor.
 
@@ -164,7 +155,9 @@ def _natural_step(
     )
 
 
-def _others_response(posterior: SitePosterior, held: np.ndarray, blocked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _others_response(
+    posterior: engine.SitePosterior, held: np.ndarray, blocked: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Changes (n,), (n,) of the natural targets and precisions that make up for precisions ``held`` on their floor.
 
     The gradient of the ELBO by the sites is the Fisher matrix G, the covariance of (u, -u^2/2) under q, times the residual.
@@ -193,7 +186,9 @@ class _State:
     the floor, ``scale`` what turns a site's change into posterior sds.
     """
 
-    def __init__(self, K: np.ndarray, likelihood: Likelihood, posterior: SitePosterior, nodes: int, floor: float) -> None:
+    def __init__(
+        self, K: np.ndarray, likelihood: Likelihood, posterior: engine.SitePosterior, nodes: int, floor: float
+    ) -> None:
         expected = _expectations(likelihood, posterior.marginals(), nodes)
         self.posterior = posterior
         self.bound = _elbo(K, posterior, expected)

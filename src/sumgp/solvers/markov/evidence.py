@@ -302,8 +302,8 @@ class MarkovObjectiveEvidence:
 # Short series of many outputs: a filter works on matrices of three times the outputs in turn, row by row. With so many
 # rows for each output, and so large a share of the entries missing, two eigendecompositions are measured to be at least
 # twice as fast (300 rows of 12 outputs: 7 times).
-SERIES_ROWS = 40
-SERIES_GAPS = 0.01
+SERIES_ROWS = 40  # for each output
+SERIES_GAPS = 0.01  # share of the entries
 
 
 @dataclass(frozen=True)

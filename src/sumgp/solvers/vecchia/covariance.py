@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product, RationalQuadratic, Sum
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.priors import leaves
 
-SMOOTHNESS = (0.5, 1.5, 2.5, np.inf)
+SMOOTHNESS = (0.5, 1.5, 2.5, np.inf)  # nu of the Matern kernels with a closed form; infinite: RBF
 NEAREST = 1e-6  # lengthscales; nearer points have derivatives r^2 / r that are of no account
 STRIPS = 4  # of a symmetric matrix: five eighths of its entries are computed, more strips cost more calls
 WANTED = "RBF, Matern 1/2, 3/2, 5/2 or RationalQuadratic, alone, times a constant, or a sum of such, for solver=Vecchia()"
@@ -287,7 +287,7 @@ def _terms(kernel: Kernel, constants: tuple[ConstantKernel, ...] = ()) -> tuple[
                 return _terms(other, (*constants, constant))
     if type(kernel) in (RBF, RationalQuadratic) or (type(kernel) is Matern and kernel.nu in SMOOTHNESS):
         return (Term(kernel, constants),)
-    raise DataError(worded("kernel", WANTED, str(kernel), "use such a kernel, or solver=Dense() with fewer rows"))
+    raise DataError("kernel", WANTED, str(kernel), "use such a kernel, or solver=Dense() with fewer rows")
 
 
 def elementary(kernel: Kernel) -> Kernel:

@@ -16,13 +16,13 @@ from sumgp.numerics import cholesky, pivoted_cholesky, solve_lower
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
 
 LOOKED_AT = 1200  # rows among which pivots are looked for
-MOST_PIVOTS = 400
+MOST_PIVOTS = 400  # functions; a field that needs more is told by neighbours instead
 MOST_WORK = 4e9  # rows times squared pivots: about two seconds
 # The rest must be small beside the posterior variance, which is about (functions in use) / N in units of the noise.
 REST, REST_SHARE = 1.0, 0.01  # 1 / N, or this share of the functions in use / N where that is more
 LEAST_REST = 1e-12  # round-off
 NEAR = 10.0  # times the rest that rows have, up to which a prediction point counts as being among them
-ROWS_AT_ONCE = 4096
+ROWS_AT_ONCE = 4096  # whose features are in memory: 13 MB with the most pivots
 
 
 class GlobalWeights(NamedTuple):

@@ -21,13 +21,13 @@ from sumgp.solvers.vecchia.evidence import LatentEvidence, Latents, latent_evide
 
 MEAN_VARIANCE = 4.0  # of the constant mean, times the signal's: as elsewhere
 LEAST_NOISE = 1e-4  # sd of the noise in sds of an output: keeps covariances regular and the evidence bounded
-SIGNAL_BOUNDS = (float(np.log(1e-6)), float(np.log(1.0 / LEAST_NOISE**2)))
+SIGNAL_BOUNDS = (float(np.log(1e-6)), float(np.log(1.0 / LEAST_NOISE**2)))  # of log signal / noise variance
 SIGNAL_CENTRE, SIGNAL_SD = float(np.log(400.0)), 4.0  # log signal / noise variance: as the prior of noise sds elsewhere
 LENGTH_BELOW, LENGTH_ABOVE, LENGTH_HEAVY = 1.0, 10.0, 1.5  # widths of a log lengthscale's prior, as elsewhere
 SHAPE_SD = 2.0  # of log alpha
-REFUSED = 1e25
+REFUSED = 1e25  # value where a factor fails; finite, so that a line search backs off
 MOST_CURVED = 24  # parameters up to which as many evaluations for the curvature are worth their time
-CURVED_STEP = 1e-4
+CURVED_STEP = 1e-4  # of logarithms, in differences of the closed-form gradient
 LEAST_CURVATURE = 1e-5  # of the largest
 HOPELESS, FAIR_STEPS = 0.05, 3  # gain of one step relative to what is missing, looked at after so many steps
 NOTHING_LEFT, FIRST_MOVE = 1.0, 0.1  # log posterior that a step without gain may promise at the end; length of a new start

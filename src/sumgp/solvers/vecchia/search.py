@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import block_diag
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
-from sumgp.errors import DataError, Status, worded
+from sumgp.errors import DataError, Status
 from sumgp.numerics import available_bytes
 from sumgp.priors import MultitaskPrior, leaves
 from sumgp.solvers.dense import Dense, Evidence, Solver
@@ -24,9 +24,10 @@ WORKSPACE = 60e6  # bytes of blocks that are worked on together, whatever the ro
 FIRST_SHARE = 0.3  # of half the inputs' range: where lengthscales of maps begin
 SHORTER_RANGE = 0.5  # of a term, once another takes the slow part of its work
 LONGER = 8.0  # times the range of a term that the next one has at first
-COMPARED_ON, MOST_COMPARED_ON = 1024, 2048  # rows that kernels are compared on, where there are fewer or more than
-MANY_ROWS = 6000
+COMPARED_ON, MOST_COMPARED_ON = 1024, 2048  # rows that kernels are compared on, with few rows and with many
+MANY_ROWS = 6000  # from which on rows are many
 LARGER, FEW_STAGES = 6, 4  # times the rows of the search before; this many times as many again need none between
+# Steps of a search: from the prior, from beside another maximum, on all rows, and with kernels of each output's own.
 FIRST_STEPS, FURTHER_STEPS, LAST_STEPS, OWN_STEPS = 60, 25, 25, 60
 FIRST_PRECISION = 1.0  # of the log posterior, before the curvature is known
 KEPT_RANGE = 0.5  # of a further term's lengthscales on some rows, at least, on all rows
@@ -51,7 +52,7 @@ class Vecchia(Solver):
         for name, least in (("neighbours", 1), ("block", 1), ("nodes", 2)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise DataError(worded(name, f"a whole number from {least} on", repr(value), "leave the default"))
+                raise DataError(name, f"a whole number of at least {least}", repr(value), "leave the default")
 
     def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
         check_map_memory(len(x), x.shape[1], y.shape[1], bool(np.isnan(y).any()))

@@ -11,7 +11,7 @@ from sumgp.solvers.vecchia.covariance import ScaledCovariance
 from sumgp.solvers.vecchia.evidence import AT_ONCE
 
 LEAF = 32  # points of a leaf, a power of two: within leaves the tree is halved down to single points
-HALVINGS = 5
+HALVINGS = 5  # from a leaf of 32 points down to single ones
 SAMPLED = 32  # points that stand for those of a large node
 FALL = (
     2.0  # nodes are opened by radius / distance^FALL: at 1.75 means and sds are further from dense algebra, rough to smooth
