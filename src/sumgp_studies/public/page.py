@@ -168,7 +168,7 @@ def draw(summary: pd.DataFrame, path: Path) -> None:
     left.set(xscale="log", yticks=place, yticklabels=labels, xlabel="RMSE with the law / best competitor")
     left.set_xticks([0.125, 0.25, 0.5, 1.0, 2.0], labels=["0.125", "0.25", "0.5", "1", "2"])
     left.minorticks_off()
-    left.margins(y=0.01)
+    left.set_ylim(-1.0, len(labels))
     right.scatter(100 * summary["coverage"], place, color="tab:blue", zorder=2)
     right.axvspan(92, 98, color="0.9")
     right.axvline(95, color="0.5", linewidth=1)
