@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import hypothesis
 import numpy as np
@@ -15,10 +14,19 @@ os.environ["MPLBACKEND"] = "Agg"
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("repeatable")
 
-# Many whole fits that are judged by their numbers: measuring the lines that they run makes them half as slow again, and
-# the tests of the parts run the same lines.
-FITS = ("calibration", "equivalence", "properties", "studies", "trust")
-FITS_AT_TOP = ("test_docs_examples.py", "test_gallery.py", "test_random_problems.py", "test_sklearn.py")
+# Measuring the lines that a test runs makes it half as slow again. It is left out for whole fits that are judged by their
+# numbers, whose lines the tests of the parts run too, and for tests of tools, studies and texts.
+UNMEASURED = tuple(
+    f"tests/{place}"
+    for place in (
+        *("calibration/", "equivalence/", "properties/", "studies/", "cli/test_bench", "laws/test_formula_fuzz"),
+        *("trust/test_families", "trust/test_flat_curves", "trust/test_many_periods", "trust/test_output_order"),
+        *("trust/test_several_laws", "trust/test_single_points"),
+        *("test_architecture", "test_docs_examples", "test_families_tool", "test_fit_report_page", "test_gallery"),
+        *("test_import_order", "test_never_worse_tool", "test_notebook", "test_random_problems", "test_sklearn"),
+        *("test_start_up", "test_text_rules"),
+    )
+)
 
 
 @pytest.fixture
@@ -30,9 +38,8 @@ def rng() -> np.random.Generator:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a fixture of their module run in one process, so that it is computed once."""
-    here = Path(__file__).parent
     for item in items:
-        if item.path.is_relative_to(here) and item.path.relative_to(here).parts[0] in (*FITS, *FITS_AT_TOP):
+        if item.nodeid.startswith(UNMEASURED):
             item.add_marker("no_cover")
         found = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
         if any(fixture.scope == "module" for *_, fixture in found):

@@ -19,7 +19,9 @@ CSV = Path(__file__).resolve().parent.parent / "examples" / "oscillator.csv"
 
 
 def model(law: Any = "z + v = 1", **settings: Any) -> sumgp.ConstrainedGP:
-    return sumgp.ConstrainedGP(law, **{"outputs": ["z", "v"], "inputs": ["t"], "uncertainty": "plug-in", **settings})
+    return sumgp.ConstrainedGP(
+        law, **{"outputs": ["z", "v"], "inputs": ["t"], "uncertainty": "plug-in", "restarts": 0, **settings}
+    )
 
 
 def posterior() -> Any:

@@ -37,7 +37,9 @@ CASES = {
 
 def fitted(name: str) -> sumgp.ConstrainedGP:
     law, settings = CASES[name]
-    return sumgp.ConstrainedGP(law, outputs=["a", "b"], inputs=["t"], **{"uncertainty": "plug-in", **settings})
+    return sumgp.ConstrainedGP(
+        law, outputs=["a", "b"], inputs=["t"], **{"uncertainty": "plug-in", "restarts": 0, **settings}
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -23,7 +23,7 @@ def test_new_cells_equal_a_fit_that_has_them(name: str) -> None:
     x, Y = data(0.2)
     cells = np.array([0.3, np.nan, 0.9])
     Y[4] = cells
-    gp = ConstrainedGP(law, kernel=ROUGH, noise=[0.05, 0.1, 0.2], uncertainty="plug-in")
+    gp = ConstrainedGP(law, kernel=ROUGH, noise=[0.05, 0.1, 0.2], uncertainty="plug-in", restarts=0)
     whole, _ = gp._problem(x, Y, lambda stage: None)
     problem = HeldProblem(**{f.name: getattr(whole, f.name) for f in fields(FitProblem)}, theta=THETA)
     emptied = np.where(np.arange(len(Y))[:, None] == 4, np.nan, Y)

@@ -31,7 +31,7 @@ def data(missing: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fitted(law: LinearConstraint, strategy: Conditioned, kernel: Kernel | list[Kernel], missing: float) -> ConstrainedGP:
-    gp = ConstrainedGP(law, kernel=kernel, noise=0.05, strategy=strategy, uncertainty="plug-in")
+    gp = ConstrainedGP(law, kernel=kernel, noise=0.05, strategy=strategy, uncertainty="plug-in", restarts=0)
     x, Y = data(missing)
     return fit_held(gp, x, Y, theta_for(kernel))
 

@@ -37,7 +37,9 @@ def oscillator(rows: int = 12) -> tuple[np.ndarray, np.ndarray]:
 
 
 def made(constraint: Any = None, **settings: Any) -> sumgp.ConstrainedGP:
-    return sumgp.ConstrainedGP(constraint, outputs=["z", "v"], inputs=["t"], **{"uncertainty": "plug-in", **settings})
+    return sumgp.ConstrainedGP(
+        constraint, outputs=["z", "v"], inputs=["t"], **{"uncertainty": "plug-in", "restarts": 0, **settings}
+    )
 
 
 MODELS = {

@@ -64,7 +64,7 @@ def test_intervals_at_a_turning_point_stay_within_what_the_law_allows() -> None:
     t = np.linspace(0.0, 6.0, 15)
     generator = np.random.default_rng(3)
     Y = np.stack([np.sin(t), np.cos(t)], axis=1) + 0.2 * generator.standard_normal((15, 2))
-    gp = sumgp.ConstrainedGP("z**2 + v**2 = 1", outputs=["z", "v"], uncertainty="plug-in").fit(t, Y)
+    gp = sumgp.ConstrainedGP("z**2 + v**2 = 1", outputs=["z", "v"], uncertainty="plug-in", restarts=0).fit(t, Y)
     posterior = gp.posterior(np.linspace(0.0, 6.0, 200))
     lower, upper = posterior.interval()
     turning = int(np.argmax(posterior.mean[:100, 0]))
@@ -79,7 +79,7 @@ def test_intervals_at_a_turning_point_stay_within_what_the_law_allows() -> None:
 def test_the_same_intervals_each_time_they_are_asked() -> None:
     t = np.linspace(0.0, 6.0, 12)
     Y = np.stack([np.sin(t), np.cos(t)], axis=1)
-    gp = sumgp.ConstrainedGP("z**2 + v**2 = 1", outputs=["z", "v"], uncertainty="plug-in", noise=0.1).fit(t, Y)
+    gp = sumgp.ConstrainedGP("z**2 + v**2 = 1", outputs=["z", "v"], uncertainty="plug-in", restarts=0, noise=0.1).fit(t, Y)
     first, second = gp.posterior(t).interval(0.8), gp.posterior(t).interval(0.8)
     np.testing.assert_array_equal(first, second)
     wide = gp.posterior(t).interval(0.99)
@@ -91,7 +91,9 @@ def test_the_same_intervals_each_time_they_are_asked() -> None:
 def test_a_new_measurement_is_wider_than_the_curve(strategy: object) -> None:
     t = np.linspace(0.0, 6.0, 12)
     Y = np.stack([np.sin(t), np.cos(t)], axis=1) + 0.1 * np.random.default_rng(0).standard_normal((12, 2))
-    gp = sumgp.ConstrainedGP("z**2 + v**2 = 1", outputs=["z", "v"], strategy=strategy, uncertainty="plug-in").fit(t, Y)
+    gp = sumgp.ConstrainedGP(
+        "z**2 + v**2 = 1", outputs=["z", "v"], strategy=strategy, uncertainty="plug-in", restarts=0
+    ).fit(t, Y)
     posterior = gp.posterior(t)
     curve, measured = posterior.interval(), posterior.observed().interval()
     assert np.all(measured[1] - measured[0] > curve[1] - curve[0])

@@ -135,12 +135,14 @@ def test_shrinkage_by_formula_and_with_more_series_than_rows():
     errors = rng.standard_normal((12, 30)) @ np.diag(np.linspace(1, 50, 30))
     V = shrunk_covariance(errors)
     assert np.linalg.eigvalsh(V).min() > 0
-    np.testing.assert_allclose(np.diag(V), np.mean(errors**2, axis=0))
+    np.testing.assert_allclose(np.diag(V), np.var(errors, axis=0, ddof=1))
     # With many rows nothing is shrunk.
     many = rng.multivariate_normal([0, 0], [[1, 0.8], [0.8, 2]], 200_000)
     np.testing.assert_allclose(shrunk_covariance(many), many.T @ many / len(many), rtol=1e-3)
+    # What all rows share is no spread.
+    np.testing.assert_allclose(shrunk_covariance(errors + np.linspace(-30, 20, 30)), V, rtol=1e-9, atol=1e-9)
     # The share by its definition, in loops.
-    z = errors / np.sqrt(np.mean(errors**2, axis=0))
+    z = (errors - errors.mean(axis=0)) / errors.std(axis=0)
     r = z.T @ z / 12
     pairs = [(i, j) for i in range(30) for j in range(30) if i != j]
     variance = sum(np.sum((z[:, i] * z[:, j] - r[i, j]) ** 2) / (12 * 11) for i, j in pairs)
@@ -161,6 +163,7 @@ def test_shrinkage_by_formula_and_with_more_series_than_rows():
         ({"covariance": [[1.0, 2.0], [2.0, 1.0]]}, "negative eigenvalue"),
         ({"covariance": [[1.0, 2.0], [0.0, 1.0]]}, "symmetric"),
         ({"errors": np.ones((2, 2))}, "three rows"),
+        ({"errors": np.full((7, 2), 0.1)}, "vary in every series"),
         ({"law": "a**2 + b**2 = -1", "covariance": np.eye(2)}, "-1|law"),
         ({"forecasts": [["x", "y"]]}, "numbers"),
         ({"forecasts": pd.DataFrame({"a": [1.0]})}, "none called 'b'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
@@ -13,6 +14,7 @@ from sumgp.strategies.output_posterior import (
     KernelFamily,
     LawNoise,
     _evidence,
+    _pooled,
     around,
     own_grid,
     pool,
@@ -111,3 +113,17 @@ def test_the_imbalance_of_a_law_tells_of_the_noise() -> None:
     told = typical_sd(LawNoise(y.sum(axis=1), np.ones((12, 4))))
     assert abs(np.log(told / 0.3)) < 0.5 * abs(np.log(typical_sd(None) / 0.3))
     assert 0.2 < told < 0.45
+
+
+def test_with_lengthscales_of_their_own_outputs_are_as_smooth_as_they_are() -> None:
+    """One output for which Matern 3/2 is e^2 times as likely, five for which 5/2 is: their number does not decide."""
+    shifts = np.array([[0.35, 0.35], [0.0, 0.0], [-0.35, -0.35]])
+    each = [KernelFamily(Matern([1.0, 1.0], nu=nu), shifts, np.full(3, -4.0), centres=np.zeros((6, 2))) for nu in (1.5, 2.5)]
+    equal = KernelFamily(Matern(1.0, nu=2.5), shifts[:, :1], np.zeros(3))
+    likelihoods = np.zeros((6, 9, len(RATIOS)))
+    likelihoods[0, 3:6] = 42.0
+    likelihoods[1:, 3:6] = 30.0
+    likelihoods[:, 6:] = 40.0
+    weights = _pooled(likelihoods, np.ones_like(likelihoods), [equal, *each], None)
+    shares = [logsumexp(weights[0, rows]) for rows in (slice(3, 6), slice(6, 9))]
+    assert shares[0] - shares[1] == pytest.approx(2.0, abs=0.3)

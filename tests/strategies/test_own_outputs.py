@@ -10,6 +10,7 @@ from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 import sumgp
+from sumgp.laws import make_unit_free
 from sumgp.prediction.row_cells import Rows, given_cells
 from sumgp.strategies import Fitted
 from sumgp.strategies.output_posterior import GridPoint
@@ -19,12 +20,14 @@ from sumgp.strategies.own_outputs import (
     OutputPosterior,
     OwnComponent,
     independent_outputs,
+    moved_left_out,
     output_posterior,
     own_left_out,
+    own_priors,
     shrunk_correlation,
 )
-from sumgp.strategies.stacking import PSEUDO_ROWS, blocks_of, simplex_weights
-from sumgp.strategies.weight_component import Component
+from sumgp.strategies.stacking import JOINTLY, PSEUDO_ROWS, blocks_of, simplex_weights
+from sumgp.strategies.weight_component import Component, plain_component
 
 POINTS = [GridPoint(RBF(0.2), 1.3, 0.2, 0.6), GridPoint(RBF(0.4), 0.8, 0.3, 0.4)]
 
@@ -79,11 +82,13 @@ def test_weights_of_kinds_maximise_the_density_of_the_mixture() -> None:
     logs = np.stack([generator.normal(0.0, 1.0, (2, 25)), generator.normal(0.5, 1.0, (2, 25))])
     found = simplex_weights(logs)
     tried = np.linspace(0.001, 0.999, 999)
-    total = [np.sum(np.logaddexp(np.log(w) + logs[0], np.log(1.0 - w) + logs[1])) / 2 for w in tried]
-    total += PSEUDO_ROWS * np.log(tried)
+    # What rows left out one by one say counts twice as much as what blocks say.
+    each = [np.logaddexp(np.log(w) + logs[0], np.log(1.0 - w) + logs[1]).sum(axis=1) @ [2 / 3, 1 / 3] for w in tried]
+    total = each + PSEUDO_ROWS * np.log(tried)
     assert found[0] == pytest.approx(tried[int(np.argmax(total))], abs=0.01)
     # Ways of leaving the same rows out are not more rows.
-    assert simplex_weights(np.concatenate([logs, logs], axis=1)) == pytest.approx(found, abs=1e-6)
+    once = logs[:, :1]
+    assert simplex_weights(np.repeat(once, 3, axis=1)) == pytest.approx(simplex_weights(once), abs=1e-6)
 
 
 def test_few_rows_do_not_decide_on_a_kind() -> None:
@@ -173,6 +178,54 @@ def test_predictions_of_both_kinds_obey_the_law() -> None:
     assert alone.std == pytest.approx(posterior.std[7:8], rel=1e-7)
 
 
+def curved(seed: int) -> tuple[sumgp.ConstrainedGP, np.ndarray, np.ndarray]:
+    """Two slow outputs, a fast one and the rest of ten under a curved law."""
+
+    def truth(x: np.ndarray) -> np.ndarray:
+        a, b, c = np.sin(2.0 * x + seed), np.cos(1.5 * x), 0.5 * np.sin(17.0 * x + seed)
+        return np.stack([a, b, c, 10.0 - a**2 - b - c], axis=1)
+
+    x, test = np.linspace(0.0, 3.0, 30), np.linspace(0.04, 2.96, 61)
+    y = truth(x) + 0.05 * np.random.default_rng(seed).standard_normal((30, 4))
+    gp = sumgp.ConstrainedGP("a**2 + b + c + d = 10", outputs=["a", "b", "c", "d"], inputs=["t"])
+    return gp.fit(x, y), test, truth(test)
+
+
+def test_independent_outputs_may_have_the_law_at_all_points_together() -> None:
+    gp, test, truth = curved(0)
+    whole, posterior = gp.fitted_, gp.posterior(test)
+    assert gp.fit_report_["kinds"][JOINTLY] > 0.3
+    assert np.max(np.abs(posterior.residual())) < 1e-8
+    error = np.sqrt(np.mean((posterior.mean - truth) ** 2))
+    added = [isinstance(c, Component) and _has_kernels_of_its_own(c) for c in whole.components]
+    assert whole.weights[added].sum() == pytest.approx(gp.fit_report_["kinds"][JOINTLY], rel=0.05)
+    kept = [k for k, new in enumerate(added) if not new]
+    weights = whole.weights[kept] / whole.weights[kept].sum()
+    gp.fitted_ = replace(whole, components=tuple(whole.components[k] for k in kept), weights=weights)
+    assert error < 0.97 * np.sqrt(np.mean((gp.predict(test) - truth) ** 2))
+
+
+def _has_kernels_of_its_own(component: Component) -> bool:
+    return sum(term.kernel is not None for term in component.posterior.features.terms) == 4
+
+
+def test_priors_of_independent_outputs_have_their_posteriors() -> None:
+    """The same kernels, amplitudes and noise in weight space and output by output."""
+    x = np.linspace(0.0, 1.0, 12)[:, None]
+    y = np.stack([np.sin(6.0 * x[:, 0]), np.cos(4.0 * x[:, 0])], axis=1)
+    problem, _ = sumgp.ConstrainedGP(None, outputs=["a", "b"], inputs=["t"])._problem(x, y, lambda stage: None, None)
+    points = [p._replace(weight=1.0, size=1.0) for p in POINTS]
+    outputs = tuple(output_posterior(problem.x, column, [p]) for column, p in zip(problem.y.T, points, strict=True))
+    component = independent_outputs(outputs, 1.0)
+    ((prior, theta),) = own_priors(problem, component, 1)
+    new = problem.scaling.inputs(np.linspace(0.02, 0.98, 7)[:, None])
+    mean, covariance = plain_component(problem, prior, theta).marginals(new, new)
+    expected, spread = component.marginals(new, new)
+    # Task covariances have a floor of 1e-4.
+    assert mean == pytest.approx(expected, abs=1e-4)
+    assert covariance == pytest.approx(spread, abs=1e-4)
+
+
 def test_a_model_with_outputs_of_their_own_is_stored(tmp_path) -> None:  # type: ignore[no-untyped-def]
     gp, test, _ = fitted("a + b + c + d = 10")
     gp.save(tmp_path / "model.sumgp")
@@ -201,6 +254,50 @@ def test_left_out_values_of_a_component_hold_each_measured_entry() -> None:
     values = own_left_out(component, table, blocks_of(x))
     assert np.all(np.isfinite(values.log_density))
     assert values.residual[:, 0] == pytest.approx(values.residual[:, 1])
+
+
+def test_a_partly_measured_row_is_left_out_under_the_law_too() -> None:
+    """a + b = 1 with b not measured in one row: a is then what it is without that row, moved by what b says there."""
+    x = np.linspace(0.0, 1.0, 16)[:, None]
+    a = np.sin(4.0 * x[:, 0])
+    y = np.stack([a, 1.0 - a], axis=1) + 0.1 * np.random.default_rng(6).standard_normal((16, 2))
+    y[5, 1] = np.nan
+    points = [GridPoint(RBF(0.5), 1.0, 0.1, 1.0)]
+    seen = np.delete(np.arange(16), 5)
+    outputs = (output_posterior(x, y[:, 0], points), output_posterior(x[seen], y[seen, 1], points))
+    law = make_unit_free(
+        sumgp.LinearConstraint([1.0, 1.0], 1.0).bind(("a", "b"), ("t",)), np.zeros(2), np.ones(2), y[seen], x[seen]
+    )
+    component = replace(independent_outputs(outputs, 1.0), law=law)
+    values = own_left_out(component, y, None)
+    moved = moved_left_out(component, values, y, x, x)
+    without = output_posterior(x[seen], y[seen, 0], points).moments(x[5:6])
+    other = outputs[1].moments(x[5:6])
+    share = without[1][0] / (without[1][0] + other[1][0])
+    mean = without[0][0] - share * (without[0][0] + other[0][0] - 1.0)
+    assert y[5, 0] - moved.residual[5, 0] == pytest.approx(mean, abs=1e-6)
+    assert moved.variance[5, 0] == pytest.approx(share * other[1][0] + component.noise[0], rel=1e-6)
+    assert np.isnan(moved.residual[5, 1])
+    assert np.isnan(moved.variance[5, 1])
+    # Rows of blocks, of which neighbours are left out as well: as they are without the law.
+    np.testing.assert_array_equal(moved_left_out(component, values, y, x).residual[5], values.residual[5])
+
+
+def test_noise_of_closed_data_is_not_made_smaller_by_the_law_again() -> None:
+    """b = 1 - a as measured: both show one noise, which the law between them must not halve; else noises are independent."""
+    generator = np.random.default_rng(1003)
+    x = np.linspace(0.0, 1.0, 50)
+    a = np.sin(4.0 * x) + 0.3 * generator.standard_normal(50)
+
+    def noise(b: np.ndarray) -> np.ndarray:
+        gp = sumgp.ConstrainedGP("a + b = 1", outputs=["a", "b"], inputs=["t"]).fit(x, np.stack([a, b], axis=1))
+        own = next(c for c in gp.fitted_.components if isinstance(c, OwnComponent))
+        return own.noise_covariance * np.outer(gp.scaling_.y_scale, gp.scaling_.y_scale)
+
+    V = noise(1.0 - a)
+    left = V - np.outer(V.sum(axis=1), V.sum(axis=0)) / V.sum()
+    assert np.all(np.diag(left) >= 0.95 * np.diag(V))
+    assert noise(1.0 - a + 0.3 * generator.standard_normal(50))[0, 1] == 0.0
 
 
 @pytest.mark.parametrize("order", [1, 2])

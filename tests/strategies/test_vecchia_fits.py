@@ -127,7 +127,7 @@ def test_outputs_that_vary_over_different_distances_have_lengthscales_of_their_o
         a, b = field(4.0 * x, 0), field(x, 1)
         return np.column_stack([a, b, 1.0 - a - b])
 
-    x, y = data(truth, 500, 0.3)
+    x, y = data(truth, 300, 0.3)
     gp = ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(x, y)
     assert gp.fit_report_["kernel"].endswith("for each latent its own")
     lengths = np.sort(gp.fit_report_["lengthscales"][:, 0])

@@ -68,6 +68,8 @@ def test_hierarchy_by_reconcile_equals_the_textbook(folder):
     scores = hierarchy_scores(read_hierarchy(folder, "tourismsmall"))
     assert scores["sumgp.reconcile"] == pytest.approx(scores["MinT"], rel=1e-9)
     assert scores["sumgp.reconcile"] != pytest.approx(scores["bottom-up"], rel=1e-6)
+    pytest.importorskip("hierarchicalforecast")
+    assert scores["sumgp.reconcile"] == pytest.approx(scores["MinT of hierarchicalforecast"], rel=1e-6)
 
 
 def test_smoothing_follows_a_trend_and_a_season_exactly():

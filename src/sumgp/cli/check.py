@@ -10,19 +10,10 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from sumgp import laws
 from sumgp.cli import arguments
 from sumgp.cli.tables import Reading, number_columns, read_table
 from sumgp.estimator import default_strategy
-from sumgp.laws import (
-    BoundConstraint,
-    FormulaConstraint,
-    Inequalities,
-    Law,
-    SumLaw,
-    bind_constraint,
-    check_bounds,
-    where_held,
-)
 
 
 class Miss(NamedTuple):
@@ -48,11 +39,11 @@ def check(
     """Say how a law is understood: its kind, terms, branches, unknown constants, and the strategy chosen for it."""
     constants = arguments.constants(constant or [])
     x_names = arguments.names(inputs, "--inputs") if inputs else []
-    formula, y_names = FormulaConstraint(list(constraint), constants), arguments.names(outputs, "--outputs")
+    formula, y_names = laws.FormulaConstraint(list(constraint), constants), arguments.names(outputs, "--outputs")
     reading = Reading(separator, decimal)
     if data is not None:
         formula.check_columns(y_names, x_names, [str(name) for name in read_table(data, reading).columns])
-    both = bind_constraint(formula, y_names, x_names, arguments.extra_columns(constants))
+    both = laws.bind_constraint(formula, y_names, x_names, arguments.extra_columns(constants))
     law = both.law if both.law is not None else formula.bind(y_names, x_names)
     if both.bounds is not None:
         _check_constant_bounds(both.bounds, both.law)
@@ -68,17 +59,17 @@ def check(
         console.print(f"data against {label!r}: {told}", markup=False, highlight=False)
 
 
-def _check_constant_bounds(bounds: Inequalities, law: Law | None) -> None:
+def _check_constant_bounds(bounds: laws.Inequalities, law: laws.Law | None) -> None:
     """Refuse bounds that contradict each other or the law, where no data are needed to tell."""
     constant = [isinstance(row.total, np.ndarray) and isinstance(row.coefficients, np.ndarray) for row in bounds.laws]
     rows = tuple(row for row, told in zip(bounds.laws, constant, strict=True) if told)
-    fixed = isinstance(law, SumLaw) and law.has_constant_coefficients and isinstance(law.total, np.ndarray)
+    fixed = isinstance(law, laws.SumLaw) and law.has_constant_coefficients and isinstance(law.total, np.ndarray)
     if rows:
         width = sum(1 for _ in bounds.laws[0].extra_columns)
-        check_bounds(Inequalities(rows), law if fixed else None, np.zeros((1, width)))
+        laws.check_bounds(laws.Inequalities(rows), law if fixed else None, np.zeros((1, width)))
 
 
-def _as_numbers(law: Law, misses: list[Miss] | None, both: BoundConstraint) -> dict[str, Any]:
+def _as_numbers(law: laws.Law, misses: list[Miss] | None, both: laws.BoundConstraint) -> dict[str, Any]:
     result: dict[str, Any] = {
         "laws": list(law.labels),
         "kind": law.explain().splitlines()[0].removeprefix("kind: "),
@@ -88,7 +79,7 @@ def _as_numbers(law: Law, misses: list[Miss] | None, both: BoundConstraint) -> d
         "data_columns": list(law.extra_columns),
         "outputs_outside": list(law.outputs_outside()),
         "explanation": law.explain().splitlines(),
-        "held": list(where_held(law)),
+        "held": list(laws.where_held(law)),
     }
     if misses is not None:
         result["data"] = [
@@ -98,7 +89,7 @@ def _as_numbers(law: Law, misses: list[Miss] | None, both: BoundConstraint) -> d
     return result
 
 
-def _misses(law: Law, path: Path, inputs: list[str], reading: Reading) -> list[Miss]:
+def _misses(law: laws.Law, path: Path, inputs: list[str], reading: Reading) -> list[Miss]:
     """How complete rows of the data miss each row of the law.
 
     Unknown constants take the value that a row suggests for them, so a law with one is not judged, nor one

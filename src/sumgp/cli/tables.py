@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from sumgp.data import text_as_dates
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 
 TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None, ".dat": None}
 BINARY = (".parquet", ".pq", ".xlsx", ".xls", ".xlsm", ".ods")
@@ -101,8 +101,8 @@ def _numbers(column: pd.Series, name: str, source: str, decimal: str) -> np.ndar
                 remedy = "write dates as year-month-day, 2024-05-31, in every row of an input column"
             elif decimal == "." and _is_number(word.replace(",", ".")):
                 remedy = "it looks like a decimal comma: add --decimal ,"
-            text = worded(source, f"numbers in column {name!r}", f"{word[:40]!r} in row {row + 1}", remedy)
-            raise DataError(text) from error
+            got = f"{word[:40]!r} in row {row + 1}"
+            raise DataError(source, f"numbers in column {name!r}", got, remedy) from error
     return _finite(values, name, source)
 
 
@@ -185,7 +185,7 @@ def _read_text(path: Path, reading: Reading) -> pd.DataFrame:
             f"{path}: not a table of {len(header)} columns ({_first_line(error)}); check quotes and separators"
         ) from error
     except UnicodeDecodeError as error:
-        raise DataError(_encoding(path)) from error
+        raise _encoding(path) from error
     frame.columns = pd.Index(header)
     return frame
 
@@ -195,7 +195,7 @@ def _header_line(path: Path) -> str:
         with path.open(encoding="utf-8-sig", newline=None) as stream:
             line = stream.readline(LONGEST_HEADER)
     except UnicodeDecodeError as error:
-        raise DataError(_encoding(path)) from error
+        raise _encoding(path) from error
     if "\0" in line:
         raise DataError(str(path), "text", "zero bytes (a binary or UTF-16 file)", "save it as CSV in UTF-8")
     if len(line) >= LONGEST_HEADER:
@@ -234,8 +234,8 @@ def _check_names(header: Sequence[str], path: Path) -> None:
         )
 
 
-def _encoding(path: Path) -> str:
-    return worded(str(path), "text in UTF-8", "another encoding", "save it as CSV in UTF-8")
+def _encoding(path: Path) -> DataError:
+    return DataError(str(path), "text in UTF-8", "another encoding", "save it as CSV in UTF-8")
 
 
 def _first_line(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from sumgp.data.calendar import Calendar, Dates
 from sumgp.data.rising import borne_out
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,7 +147,7 @@ def read_inputs(
         raise DataError(argument, "an array of shape (N,) or (N, D)", f"shape {values.shape}", "reshape it")
     n_columns = len(names) + len(extra) if names is not None else values.shape[1] - len(extra)
     if names is not None and values.shape[1] != n_columns:
-        also = f", and {list(extra)}, which the law needs" if extra else ""
+        also = f"; the law needs {list(extra)} at prediction too" if extra else ""
         remedy = f"Reshape your data to ({len(values)}, {n_columns})" if flat else f"give one column per input{also}"
         raise DataError(
             f"{argument}: {argument} has {values.shape[1]} features, but ConstrainedGP is expecting {n_columns} features "
@@ -215,7 +215,7 @@ def _floats(values: Any, argument: str) -> np.ndarray:
             return np.array(array, dtype=float)
     except (TypeError, ValueError) as error:
         kind = NotNumbersError if isinstance(error, TypeError) else DataError
-        raise kind(worded(argument, "numbers", f"something else ({error})", "convert text columns to numbers")) from error
+        raise kind(argument, "numbers", f"something else ({error})", "convert text columns to numbers") from error
     if array.dtype.kind == "c":
         raise DataError(argument, "real numbers", "Complex data not supported", "take the real part")
     raise DataError(argument, "numbers", "dates or times", "convert them, e.g. to seconds since the first")

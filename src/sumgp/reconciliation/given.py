@@ -15,6 +15,7 @@ from sumgp.laws import BoundConstraint, Law, LinearConstraint, bind_constraint
 SYMMETRIC = 1e-8  # difference between a covariance and its transpose, of its largest entry, that round-off explains
 NEGATIVE = -1e-8  # eigenvalue of a covariance, of its largest, that round-off explains
 FEWEST_DRAWS = 3  # for a covariance of draws
+ROUND_OFF = 1e-14  # of the largest error: a smaller spread is none
 
 
 class Forecasts(NamedTuple):
@@ -183,23 +184,25 @@ def _checked(V: np.ndarray, n: int, T: int) -> np.ndarray:
 
 
 def shrunk_covariance(errors: np.ndarray) -> np.ndarray:
-    """(T, T) covariance of the errors (m, T) about zero, correlations shrunk towards none.
+    """(T, T) covariance of the errors (m, T) about their means, correlations shrunk towards none.
 
-    With standardised errors z and r_ij the mean of w_kij = z_ki z_kj over the m rows, the share taken off is
+    With errors z about their means in units of their standard deviations, and r_ij the mean of w_kij = z_ki z_kj over the m
+    rows, the share taken off is
 
         lambda = sum_{i != j} Var(r_ij) / sum_{i != j} r_ij^2,   Var(r_ij) = sum_k (w_kij - r_ij)^2 / (m (m - 1)),
 
     the value that makes the expected squared error of the correlations least (Schafer and Strimmer, 2005). It makes the
-    matrix positive definite even where there are more series than rows.
+    matrix positive definite even where there are more series than rows. Variances are divided by m - 1.
     """
     if errors.ndim != 2 or len(errors) < 3 or not np.all(np.isfinite(errors)):
         shape = f"shape {errors.shape}" if errors.ndim != 2 or len(errors) < 3 else "values that are not finite"
         raise DataError("errors", "at least three rows of finite past errors", shape, "drop incomplete rows")
-    sd = np.sqrt(np.mean(errors**2, axis=0))
-    if np.any(sd == 0):
-        which = int(np.flatnonzero(sd == 0)[0])
-        raise DataError("errors", "errors of every series", f"only zeros in column {which}", "give a covariance")
-    z = errors / sd
+    sd = errors.std(axis=0)
+    equal = sd <= ROUND_OFF * np.max(np.abs(errors), axis=0)
+    if np.any(equal):
+        which = int(np.flatnonzero(equal)[0])
+        raise DataError("errors", "errors that vary in every series", f"equal ones in column {which}", "give a covariance")
+    z = (errors - errors.mean(axis=0)) / sd
     m = len(z)
     r = z.T @ z / m
     # sum_k (w_kij - r_ij)^2 = sum_k z_ki^2 z_kj^2 - m r_ij^2
@@ -207,4 +210,4 @@ def shrunk_covariance(errors: np.ndarray) -> np.ndarray:
     off = ~np.eye(len(r), dtype=bool)
     total = np.sum(r[off] ** 2)
     share = 1.0 if total == 0 else float(np.clip(np.sum(spread[off]) / total, 0.0, 1.0))
-    return sd[:, None] * (share * np.eye(len(r)) + (1.0 - share) * r) * sd[None, :]
+    return m / (m - 1) * sd[:, None] * (share * np.eye(len(r)) + (1.0 - share) * r) * sd[None, :]

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
-from sumgp.errors import ConstraintError, DataError, NumericalError, Status, warn, worded
+from sumgp.errors import ConstraintError, DataError, NumericalError, Status, warn
 from sumgp.laws import Law
 from sumgp.numerics import solve_lower
 from sumgp.strategies.collocation_component import CollocationComponent
@@ -86,7 +86,7 @@ def check_supported(problem: FitProblem, law: Law) -> None:
         remedy = f"fit one of every {-(-rows // MOST_POINTS)} rows, or means of as many"
         raise DataError("X", wanted, f"{rows}", remedy)
     if np.all(np.ptp(problem.data.x, axis=0) == 0):
-        raise DataError(worded("X", "at least two different inputs for a law with derivatives", "one", "give more rows"))
+        raise DataError("X", "at least two different inputs for a law with derivatives", "one", "give more rows")
 
 
 def _worse_than_without(path: Path, candidate: Candidate) -> bool:

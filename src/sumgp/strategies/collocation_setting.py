@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.hyperparameters import OneOutput, OutputFit, fit_output
 from sumgp.laws import Law, UnitFreeLaw, varying_columns
 from sumgp.lawsolve import CollocationProblem, CollocationSolution, OutputWeights
@@ -62,9 +62,7 @@ def kernel_families(problem: FitProblem, order: int) -> tuple[Family, ...]:
             found[str(type(kernel)) + str(getattr(kernel, "nu", ""))] = Family(kernel, PER_LENGTHSCALE[type(kernel)])
     if not found:
         got = ", ".join(str(k) for c in problem.candidates for k in c.kernels)
-        raise DataError(
-            worded("kernel", "RBF, RationalQuadratic or Matern for a law with derivatives", got, "leave kernel=None")
-        )
+        raise DataError("kernel", "RBF, RationalQuadratic or Matern for a law with derivatives", got, "leave kernel=None")
     shapes = list(PER_LENGTHSCALE)
     return tuple(sorted(found.values(), key=lambda family: shapes.index(type(family.kernel))))
 

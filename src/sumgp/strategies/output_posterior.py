@@ -170,7 +170,9 @@ def _pooled(weights: np.ndarray, sizes: np.ndarray, families: Sequence[KernelFam
     """Log likelihoods (T, kernels, ratios) times what the outputs have in common."""
     dimension = max(family.thetas.shape[1] for family in families)
     places = np.concatenate([np.pad(f.thetas, ((0, 0), (0, dimension - f.thetas.shape[1]))) for f in families])
-    kinds = np.repeat(np.arange(len(families)), [len(f.thetas) for f in families])
+    # Where outputs have lengthscales of their own, how smooth they are is their own too.
+    kind = [k if f.centres is None else len(families) for k, f in enumerate(families)]
+    kinds = np.repeat(kind, [len(f.thetas) for f in families])
     prior = np.concatenate([f.log_prior for f in families])
     ratio_prior = -0.5 * ((np.log(RATIOS) - RATIO_CENTRE) / RATIO_SD) ** 2
     kernels = around(places, ALIKE_LENGTH, np.exp(prior - prior.max()), kinds)

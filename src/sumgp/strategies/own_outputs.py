@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -12,9 +12,10 @@ from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadra
 from sumgp.hyperparameters import lengths_penalty, own_lengthscales, row_spacing
 from sumgp.laws import UnitFreeLaw, project, projected_draws
 from sumgp.numerics import LOG_2PI
-from sumgp.priors import hyper_priors, quasi_periodic, shown_period
+from sumgp.priors import MultitaskPrior, OneOutputTask, hyper_priors, quasi_periodic, shown_period
 from sumgp.solvers import JointGaussian
 from sumgp.strategies.averaging import WIDENING
+from sumgp.strategies.left_out import GOLDEN
 from sumgp.strategies.output_posterior import KernelFamily, LawNoise, OutputPosterior, output_posterior, own_grid
 from sumgp.strategies.problem import FitProblem, PosteriorComponent, closed_imbalance
 from sumgp.strategies.weight_component import (
@@ -28,6 +29,9 @@ from sumgp.strategies.weight_component import (
 STEP = 0.35  # between logarithms of lengthscales; a maximum is about twice as wide
 LONGEST = 1.4  # logarithm of the longest lengthscale over half the range
 AROUND = 1.05  # logarithm of lengthscales over those of several inputs that were found with one kernel, at most
+# Logarithms of lengthscales of RBF and of Matern kernels over those of Matern 5/2 that suit the same curve.
+RBF_LONGER = -0.7
+MATERN_LONGER = {0.5: 1.75, 1.5: 0.7, 2.5: 0.0}
 NEIGHBOUR = 0.5  # shortest lengthscale in distances between rows
 WAVES = (0.5, 1.0, 2.0)  # of w in exp(-2 sin^2 / w^2): from peaked to nearly a sine
 SHORTEST_DECAY = 2.0  # periods over which a wave keeps its shape, at least
@@ -37,6 +41,7 @@ FEWEST_VALUES = 5  # of each output
 MOST_ROWS = 600  # with more, the eigendecompositions of a grid take longer than a search
 LEAST_SHRINKAGE = 0.02  # of correlations, so that closed data leave no direction without variance
 LEAST_EIGENVALUE = 1e-3  # of the correlation matrix
+LEAST_VARIANCE = 1e-12  # unit-free, of a left-out value beside its noise
 SMALLEST_SD = 1e-150  # its square is a double
 
 Way = Sequence[np.ndarray] | None  # blocks of rows that are left out in turn; None = each row on its own
@@ -53,7 +58,8 @@ class Cells(NamedTuple):
 class OwnComponent(PosteriorComponent):
     """Outputs that are alike only in a row: covariance sd_t sd_u R_tu with R the ``correlation`` (T, T).
 
-    With a ``law`` each point is moved onto it in that covariance.
+    With a ``law`` each point is moved onto it in that covariance. ``closed``: measurements meet the law, so that what each
+    output shows of noise is the noise after the law, with that correlation.
     """
 
     outputs: tuple[OutputPosterior, ...]
@@ -63,6 +69,13 @@ class OwnComponent(PosteriorComponent):
     n_outputs: int
     law: UnitFreeLaw | None = None
     widening: float = 1.0
+    closed: bool = False
+
+    @property
+    def noise_covariance(self) -> np.ndarray:
+        """(T, T), independent unless the data are closed."""
+        sd = np.sqrt(self.noise)
+        return sd[:, None] * (self.correlation if self.closed else np.eye(self.n_outputs)) * sd
 
     @property
     def n_columns(self) -> int:
@@ -219,17 +232,17 @@ def families(problem: FitProblem) -> list[KernelFamily]:
 
 
 def _with_lengthscales(problem: FitProblem, apart: float) -> list[KernelFamily]:
-    """RBF and Matern kernels with a lengthscale for each input, for outputs that ask for it; all of one change together."""
+    """RBF and Matern kernels with a lengthscale for each input, if some output asks for it; all of one change together."""
     found = own_lengthscales(problem.x, problem.y, problem.half_range, apart)
-    asked = tuple(lengths.gain > 0 for lengths in found)
-    if not any(asked):
+    if not any(lengths.gain > 0 for lengths in found):
         return []
     centres = np.stack([lengths.logs for lengths in found])
     shifts = np.arange(AROUND, -AROUND - 1e-9, -STEP)
     prior = -0.5 * np.minimum(shifts, 0.0) ** 2 - lengths_penalty(*problem.x.shape)
     thetas = np.repeat(shifts[:, None], problem.x.shape[1], axis=1)
-    kernels = [RBF(problem.half_range), *(Matern(problem.half_range, nu=nu) for nu in (0.5, 1.5, 2.5))]
-    return [KernelFamily(kernel, thetas, prior, asked, centres) for kernel in kernels]
+    kernels: list[tuple[Kernel, float]] = [(RBF(problem.half_range), RBF_LONGER)]
+    kernels += [(Matern(problem.half_range, nu=nu), longer) for nu, longer in MATERN_LONGER.items()]
+    return [KernelFamily(kernel, thetas, prior, centres=centres + longer) for kernel, longer in kernels]
 
 
 def law_noise(problem: FitProblem, law: UnitFreeLaw | None) -> LawNoise | None:
@@ -257,7 +270,24 @@ def own_component(problem: FitProblem, law: UnitFreeLaw | None = None) -> OwnCom
         output_posterior(problem.x[measured[:, t]], y[measured[:, t], t], points) for t, points in enumerate(grids)
     )
     plain = independent_outputs(outputs, WIDENING)
-    return replace(plain, correlation=shrunk_correlation(own_left_out(plain, y, None)))
+    closed = closed_imbalance(problem) is not None
+    return replace(plain, correlation=shrunk_correlation(own_left_out(plain, y, None)), closed=closed)
+
+
+def own_priors(problem: FitProblem, component: OwnComponent, draws: int) -> Iterator[tuple[MultitaskPrior, np.ndarray]]:
+    """Priors of independent outputs with hyperparameters: the kernels of each output, drawn evenly by their weights."""
+    T = problem.n_outputs
+    tasks = tuple(OneOutputTask(T, t) for t in range(T))
+    for draw in range(draws):
+        chosen = []
+        for t, output in enumerate(component.outputs):
+            place = ((draw + 0.5) / draws + t * GOLDEN) % 1.0  # so that outputs do not go through theirs together
+            k = min(int(np.searchsorted(np.cumsum(output.weights), place)), len(output.weights) - 1)
+            chosen.append((output.kernels[k], float(np.sqrt(output.sizes[k])), float(output.ratios[k])))
+        kernels = tuple(kernel for kernel, _, _ in chosen)
+        prior = MultitaskPrior(kernels, ((),) * T, tasks, problem.noise, T, mean_shape="identity")
+        theta = [np.append(kernel.theta, np.log(size)) for kernel, size, _ in chosen]
+        yield prior, np.concatenate([*theta, problem.noise.like(np.array([size * ratio for _, size, ratio in chosen]))])
 
 
 def own_left_out(component: OwnComponent, y: np.ndarray, way: Way) -> LeftOutValues:
@@ -271,17 +301,28 @@ def own_left_out(component: OwnComponent, y: np.ndarray, way: Way) -> LeftOutVal
     return LeftOutValues(residual, noise + component.widening**2 * np.maximum(variance - noise, 0.0))
 
 
-def moved_left_out(component: OwnComponent, values: LeftOutValues, y: np.ndarray, x_law: np.ndarray) -> LeftOutValues:
-    """The same with complete rows moved onto the component's law, as predictions are."""
+def moved_left_out(
+    component: OwnComponent, values: LeftOutValues, y: np.ndarray, x_law: np.ndarray, x: np.ndarray | None = None
+) -> LeftOutValues:
+    """The same with rows moved onto the component's law, as predictions are: complete rows, and if ``x`` is given all.
+
+    Cells that were not measured are then what the fit says at x, which is right where no other row is left out.
+    """
     if component.law is None:
         return values
-    residual, variance, noise = values.residual.copy(), values.variance.copy(), component.noise
-    complete = ~np.isnan(y).any(axis=1)
-    sd = np.sqrt(np.maximum(variance[complete] - noise, 1e-12))
-    moved = moved_onto_law(component.law, component.free((y - residual)[complete], sd), x_law[complete])
-    residual[complete] = y[complete] - moved.mean
-    variance[complete] = np.einsum("ntt->nt", moved.covariance) + noise
-    return LeftOutValues(residual, variance)
+    noise = component.noise
+    mean, variance = y - values.residual, np.maximum(values.variance - noise, LEAST_VARIANCE)
+    for t, output in enumerate(component.outputs if x is not None else ()):
+        lost = np.flatnonzero(np.isnan(y[:, t]))
+        if len(lost):
+            mean[lost, t], free = output.moments(x[lost])  # type: ignore[index]
+            variance[lost, t] = component.widening**2 * free
+    known = ~np.isnan(mean).any(axis=1)
+    moved = moved_onto_law(component.law, component.free(mean[known], np.sqrt(variance[known])), x_law[known])
+    residual, whole = values.residual.copy(), values.variance.copy()
+    residual[known] = y[known] - moved.mean
+    whole[known] = np.einsum("ntt->nt", moved.covariance) + noise
+    return LeftOutValues(residual, np.where(np.isnan(y), np.nan, whole))
 
 
 def shrunk_correlation(values: LeftOutValues) -> np.ndarray:

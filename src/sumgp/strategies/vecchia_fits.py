@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Data
-from sumgp.errors import ConstraintError, DataError, warn, worded
+from sumgp.errors import ConstraintError, DataError, warn
 from sumgp.hyperparameters import row_spacing
 from sumgp.laws import Law, RightSides, SumLaw, UnitFreeLaw, set_up_law, task_rows
 from sumgp.priors import hyper_priors, lengthscale_mask, with_long_range
@@ -197,12 +197,10 @@ def _check_complete(problem: FitProblem, complete: np.ndarray) -> None:
     wanted = max(FEWEST_COMPLETE, 4 * problem.n_outputs)
     if complete.sum() < wanted:
         raise DataError(
-            worded(
-                "Y",
-                f"at least {wanted} complete rows for solver=Vecchia(), which learns how outputs vary together from them",
-                f"{int(complete.sum())}",
-                "use solver=Dense() with fewer rows, or fit the outputs one by one",
-            )
+            "Y",
+            f"at least {wanted} complete rows for solver=Vecchia(), which learns how outputs vary together from them",
+            f"{int(complete.sum())}",
+            "use solver=Dense() with fewer rows, or fit the outputs one by one",
         )
 
 
@@ -233,12 +231,10 @@ def _noise(problem: FitProblem) -> _Noise:
     alike = apart < ALIKE
     if apart > np.log(MOST_UNLIKE):
         raise DataError(
-            worded(
-                "noise",
-                "known noises of rows that differ by about one factor for all outputs, for solver=Vecchia()",
-                f"variances up to {np.exp(apart):.3g} times off that",
-                "give one noise for each output with sample_weight= for the rows, or use solver=Dense() with fewer rows",
-            )
+            "noise",
+            "known noises of rows that differ by about one factor for all outputs, for solver=Vecchia()",
+            f"variances up to {np.exp(apart):.3g} times off that",
+            "give one noise for each output with sample_weight= for the rows, or use solver=Dense() with fewer rows",
         )
     return _Noise(rows, KnownNoise(typical), None if alike else variances)
 
@@ -250,7 +246,7 @@ def _kernels(problem: FitProblem) -> tuple[KernelChoice, ...]:
     for candidate in problem.candidates:
         if len(candidate.kernels) > 1:
             remedy = "add them up, as in RBF() + Matern(), or use Dense() or Markov()"
-            raise DataError(worded("kernel", "one kernel for solver=Vecchia()", "a list of several", remedy))
+            raise DataError("kernel", "one kernel for solver=Vecchia()", "a list of several", remedy)
         result.append(_kernel_choice(problem, elementary(candidate.kernels[0]), spacing, FURTHER_TERMS if several else 0))
     return tuple(result)
 

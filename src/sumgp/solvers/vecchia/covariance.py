@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product, RationalQuadratic, Sum
 
-from sumgp.errors import DataError, worded
+from sumgp.errors import DataError
 from sumgp.priors import leaves
 
 SMOOTHNESS = (0.5, 1.5, 2.5, np.inf)  # nu of the Matern kernels with a closed form; infinite: RBF
@@ -287,7 +287,7 @@ def _terms(kernel: Kernel, constants: tuple[ConstantKernel, ...] = ()) -> tuple[
                 return _terms(other, (*constants, constant))
     if type(kernel) in (RBF, RationalQuadratic) or (type(kernel) is Matern and kernel.nu in SMOOTHNESS):
         return (Term(kernel, constants),)
-    raise DataError(worded("kernel", WANTED, str(kernel), "use such a kernel, or solver=Dense() with fewer rows"))
+    raise DataError("kernel", WANTED, str(kernel), "use such a kernel, or solver=Dense() with fewer rows")
 
 
 def elementary(kernel: Kernel) -> Kernel:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import block_diag
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
-from sumgp.errors import DataError, Status, worded
+from sumgp.errors import DataError, Status
 from sumgp.numerics import available_bytes
 from sumgp.priors import MultitaskPrior, leaves
 from sumgp.solvers.dense import Dense, Evidence, Solver
@@ -52,7 +52,7 @@ class Vecchia(Solver):
         for name, least in (("neighbours", 1), ("block", 1), ("nodes", 2)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise DataError(worded(name, f"a whole number of at least {least}", repr(value), "leave the default"))
+                raise DataError(name, f"a whole number of at least {least}", repr(value), "leave the default")
 
     def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
         check_map_memory(len(x), x.shape[1], y.shape[1], bool(np.isnan(y).any()))
