@@ -71,6 +71,14 @@ def test_the_law_holds_at_points_and_nearly_between_them(model: ConstrainedGP) -
     assert np.abs(left - right).max() < 0.02 * np.abs(left).max()
 
 
+def test_a_law_missed_between_its_points_is_imposed_at_more_of_them() -> None:
+    """With the points that the lengthscales ask for, the law is missed by 1.3e-4 of its terms here."""
+    X, Y = measured(1004)
+    gp = ConstrainedGP(HEAT, outputs=["u"], inputs=["t", "x"], constants={"k": K}).fit(X, Y)
+    assert gp.fit_report_["law_between_points"][HEAT] < 1e-4
+    assert gp.fit_report_["law_points"] > 150
+
+
 def test_points_rows_and_units_do_not_depend_on_each_other(model: ConstrainedGP) -> None:
     whole, one = model.posterior(NEW), model.posterior(NEW[7:8])
     np.testing.assert_allclose(one.mean, whole.mean[7:8], rtol=1e-9)

@@ -23,10 +23,11 @@ from sumgp.strategies.own_outputs import (
     moved_left_out,
     output_posterior,
     own_left_out,
+    own_priors,
     shrunk_correlation,
 )
-from sumgp.strategies.stacking import PSEUDO_ROWS, blocks_of, simplex_weights
-from sumgp.strategies.weight_component import Component
+from sumgp.strategies.stacking import JOINTLY, PSEUDO_ROWS, blocks_of, simplex_weights
+from sumgp.strategies.weight_component import Component, plain_component
 
 POINTS = [GridPoint(RBF(0.2), 1.3, 0.2, 0.6), GridPoint(RBF(0.4), 0.8, 0.3, 0.4)]
 
@@ -81,11 +82,13 @@ def test_weights_of_kinds_maximise_the_density_of_the_mixture() -> None:
     logs = np.stack([generator.normal(0.0, 1.0, (2, 25)), generator.normal(0.5, 1.0, (2, 25))])
     found = simplex_weights(logs)
     tried = np.linspace(0.001, 0.999, 999)
-    total = [np.sum(np.logaddexp(np.log(w) + logs[0], np.log(1.0 - w) + logs[1])) / 2 for w in tried]
-    total += PSEUDO_ROWS * np.log(tried)
+    # What rows left out one by one say counts twice as much as what blocks say.
+    each = [np.logaddexp(np.log(w) + logs[0], np.log(1.0 - w) + logs[1]).sum(axis=1) @ [2 / 3, 1 / 3] for w in tried]
+    total = each + PSEUDO_ROWS * np.log(tried)
     assert found[0] == pytest.approx(tried[int(np.argmax(total))], abs=0.01)
     # Ways of leaving the same rows out are not more rows.
-    assert simplex_weights(np.concatenate([logs, logs], axis=1)) == pytest.approx(found, abs=1e-6)
+    once = logs[:, :1]
+    assert simplex_weights(np.repeat(once, 3, axis=1)) == pytest.approx(simplex_weights(once), abs=1e-6)
 
 
 def test_few_rows_do_not_decide_on_a_kind() -> None:
@@ -173,6 +176,54 @@ def test_predictions_of_both_kinds_obey_the_law() -> None:
     alone = gp.posterior(test[7:8])
     assert alone.mean == pytest.approx(posterior.mean[7:8], abs=1e-9)
     assert alone.std == pytest.approx(posterior.std[7:8], rel=1e-7)
+
+
+def curved(seed: int) -> tuple[sumgp.ConstrainedGP, np.ndarray, np.ndarray]:
+    """Two slow outputs, a fast one and the rest of ten under a curved law."""
+
+    def truth(x: np.ndarray) -> np.ndarray:
+        a, b, c = np.sin(2.0 * x + seed), np.cos(1.5 * x), 0.5 * np.sin(17.0 * x + seed)
+        return np.stack([a, b, c, 10.0 - a**2 - b - c], axis=1)
+
+    x, test = np.linspace(0.0, 3.0, 30), np.linspace(0.04, 2.96, 61)
+    y = truth(x) + 0.05 * np.random.default_rng(seed).standard_normal((30, 4))
+    gp = sumgp.ConstrainedGP("a**2 + b + c + d = 10", outputs=["a", "b", "c", "d"], inputs=["t"])
+    return gp.fit(x, y), test, truth(test)
+
+
+def test_independent_outputs_may_have_the_law_at_all_points_together() -> None:
+    gp, test, truth = curved(0)
+    whole, posterior = gp.fitted_, gp.posterior(test)
+    assert gp.fit_report_["kinds"][JOINTLY] > 0.3
+    assert np.max(np.abs(posterior.residual())) < 1e-8
+    error = np.sqrt(np.mean((posterior.mean - truth) ** 2))
+    added = [isinstance(c, Component) and _has_kernels_of_its_own(c) for c in whole.components]
+    assert whole.weights[added].sum() == pytest.approx(gp.fit_report_["kinds"][JOINTLY], rel=0.05)
+    kept = [k for k, new in enumerate(added) if not new]
+    weights = whole.weights[kept] / whole.weights[kept].sum()
+    gp.fitted_ = replace(whole, components=tuple(whole.components[k] for k in kept), weights=weights)
+    assert error < 0.97 * np.sqrt(np.mean((gp.predict(test) - truth) ** 2))
+
+
+def _has_kernels_of_its_own(component: Component) -> bool:
+    return sum(term.kernel is not None for term in component.posterior.features.terms) == 4
+
+
+def test_priors_of_independent_outputs_have_their_posteriors() -> None:
+    """The same kernels, amplitudes and noise in weight space and output by output."""
+    x = np.linspace(0.0, 1.0, 12)[:, None]
+    y = np.stack([np.sin(6.0 * x[:, 0]), np.cos(4.0 * x[:, 0])], axis=1)
+    problem, _ = sumgp.ConstrainedGP(None, outputs=["a", "b"], inputs=["t"])._problem(x, y, lambda stage: None, None)
+    points = [p._replace(weight=1.0, size=1.0) for p in POINTS]
+    outputs = tuple(output_posterior(problem.x, column, [p]) for column, p in zip(problem.y.T, points, strict=True))
+    component = independent_outputs(outputs, 1.0)
+    ((prior, theta),) = own_priors(problem, component, 1)
+    new = problem.scaling.inputs(np.linspace(0.02, 0.98, 7)[:, None])
+    mean, covariance = plain_component(problem, prior, theta).marginals(new, new)
+    expected, spread = component.marginals(new, new)
+    # Task covariances have a floor of 1e-4.
+    assert mean == pytest.approx(expected, abs=1e-4)
+    assert covariance == pytest.approx(spread, abs=1e-4)
 
 
 def test_a_model_with_outputs_of_their_own_is_stored(tmp_path) -> None:  # type: ignore[no-untyped-def]

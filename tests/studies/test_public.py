@@ -62,6 +62,9 @@ def test_run_writes_page_and_resumes(folder, tmp_path, capsys):
     capsys.readouterr()
     reproduce_public(["foraminifera"], out, 1, True, folder)
     assert f"{len(tasks)} fits in all, {len(tasks)} done before" in capsys.readouterr().out
+    # Another set beside it: the first stays on the page.
+    reproduce_public(["tourismsmall"], out, 1, True, folder)
+    assert "log-ratio GP" in (out / "public.md").read_text()
 
 
 def test_hierarchy_by_reconcile_equals_the_textbook(folder):

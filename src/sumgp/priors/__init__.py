@@ -1,6 +1,7 @@
 """Priors over several outputs: kernels, task covariances, noise, and the law's place in them."""
 
 from sumgp.priors.candidates import (
+    MOST_OUTPUTS_ON_THEIR_OWN,
     Candidate,
     Period,
     Reordered,

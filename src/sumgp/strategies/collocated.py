@@ -15,7 +15,6 @@ from sumgp.laws import Law
 from sumgp.numerics import solve_lower
 from sumgp.strategies.collocation_component import CollocationComponent
 from sumgp.strategies.collocation_path import MOST_POINTS, UNKNOWN_VARIANCE, Candidate, Path
-from sumgp.strategies.collocation_points import places_between
 from sumgp.strategies.collocation_setting import Setting, kernel_families
 from sumgp.strategies.gradient_matching import match_gradients
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
@@ -66,6 +65,7 @@ class Collocated(Strategy):
             if any(not _worse_than_without(path, candidate) for candidate in path.settled):
                 break
         candidates, weights = _weighed(path, problem.uncertainty == "plug-in")
+        candidates = [path.refined(candidate) for candidate in candidates]
         components = tuple(_component(setting, candidate) for candidate in candidates)
         report = _report(path, candidates, weights, problem) | _constants_report(path, components, weights)
         if report["status"] != Status.CONVERGED:
@@ -133,7 +133,7 @@ def _component(setting: Setting, candidate: Candidate) -> CollocationComponent:
 
 def _report(path: Path, candidates: list[Candidate], weights: np.ndarray, problem: FitProblem) -> dict[str, Any]:
     best = candidates[int(np.argmax(weights))]
-    missed = _between_points(path.setting, best)
+    missed = best.missed(path.setting)
     unconverged = float(sum(w for c, w in zip(candidates, weights, strict=True) if c.solution.status != Status.CONVERGED))
     status = str(Status.CONVERGED)
     if unconverged > 0.2:
@@ -169,17 +169,6 @@ def _report(path: Path, candidates: list[Candidate], weights: np.ndarray, proble
         "law_between_points": missed,
         "unconverged_weight": unconverged,
     }
-
-
-def _between_points(setting: Setting, candidate: Candidate) -> dict[str, float]:
-    """Of each law: rms residual of the curves between its points, relative to the rms size of its terms."""
-    law, between = candidate.problem.law, places_between(candidate.z)
-    middle = setting.collocation(law, candidate.bases, between, candidate.problem.unknown)
-    f = law.shift + law.scale * middle.values(candidate.solution.w)[:, : law.law.n_columns]
-    residual, terms = law.law.residual(f, middle.x_law), law.law.magnitude(f, middle.x_law)
-    size = np.sqrt(np.mean(terms**2, axis=0))
-    rms = np.sqrt(np.mean(residual**2, axis=0))
-    return {label: float(r / s) for label, r, s in zip(law.law.labels, rms, np.maximum(size, 1e-300), strict=True)}
 
 
 def _constants_report(path: Path, components: tuple[CollocationComponent, ...], weights: np.ndarray) -> dict[str, Any]:

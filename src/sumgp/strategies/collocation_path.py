@@ -14,7 +14,7 @@ from sumgp.hyperparameters import OutputFit, fit_output
 from sumgp.lawsolve import FINE_LEVELS, LEVELS, CollocationProblem, CollocationSolution, law_volume, solve_collocation
 from sumgp.numerics import solve_lower
 from sumgp.solvers import ValueBasis
-from sumgp.strategies.collocation_points import LawPoints, law_points
+from sumgp.strategies.collocation_points import LawPoints, law_points, places_between
 from sumgp.strategies.collocation_setting import Family, LeftOutScore, Setting, left_out_score
 from sumgp.strategies.gradient_matching import Start, common_lengthscales
 
@@ -47,6 +47,12 @@ MORE_UPDATES, SAME_NOISE = 6, 0.05  # at most of the noise of such a law, and th
 MOST_POINTS = 1500  # of the law: shorter lengthscales, which would need more, are not tried
 MOST_WORK = 1e11  # multiplications in all solves, after which no further lengthscale is tried (one input): 10 to 15 s
 DENSER = 1.4  # points a lengthscale with several inputs, over those with one: residuals between them are 1e-4 again
+
+
+# Residual between the points, as a share of the law's terms, above which the law is imposed at more of them (several
+# inputs): so many times, each with so many times the points along each input. Far above it the functions are too rough.
+LARGEST_MISS, OUT_OF_REACH = 1e-4, 1e-3
+REFINEMENTS, REFINED = 3, 1.15
 
 
 class _Solved(NamedTuple):
@@ -86,6 +92,16 @@ class Candidate(NamedTuple):
         where = self.problem.slices[-1]
         padded = np.eye(self.problem.n_weights)[:, where]
         return self.solution.w[where], np.sqrt(np.sum(solve_lower(self.solution.factor, padded) ** 2, axis=0))
+
+    def missed(self, setting: Setting) -> dict[str, float]:
+        """Of each law: rms residual of the curves between its points, relative to the rms size of its terms."""
+        law = self.problem.law
+        middle = setting.collocation(law, self.bases, places_between(self.z), self.problem.unknown)
+        f = law.shift + law.scale * middle.values(self.solution.w)[:, : law.law.n_columns]
+        residual, terms = law.law.residual(f, middle.x_law), law.law.magnitude(f, middle.x_law)
+        size = np.sqrt(np.mean(terms**2, axis=0))
+        rms = np.sqrt(np.mean(residual**2, axis=0))
+        return {label: float(r / s) for label, r, s in zip(law.law.labels, rms, np.maximum(size, 1e-300), strict=True)}
 
     def agrees_with(self, coarser: Candidate) -> bool:
         """Whether curves, constants and their standard deviations are the same as those of a longer lengthscale."""
@@ -146,6 +162,27 @@ class Path:
                 break
             last = self._tried(family, fits, j, last)
 
+    def refined(self, candidate: Candidate) -> Candidate:
+        """The same hyperparameters with the law at more points, until it is met between them or there are no more."""
+        density = self.density
+        for _ in range(REFINEMENTS if self._several else 0):
+            miss = max(candidate.missed(self.setting).values())
+            if not LARGEST_MISS < miss < OUT_OF_REACH:
+                break
+            density *= REFINED
+            fits = self.setting.fitted(candidate.family)
+            z, coarser = self._points(candidate.family, candidate.share * common_lengthscales(fits), density)
+            if coarser > 1.0 or len(z) > MOST_POINTS:
+                break
+            self.setting.problem.progress(f"law: {len(z)} points")
+            try:
+                finer = self._solved(candidate.family, fits, candidate.share, z, candidate)
+            except NumericalError:
+                break
+            if max(finer.missed(self.setting).values()) < miss:
+                candidate = finer
+        return candidate
+
     def _all_down(self, family: Family, fits: tuple[OutputFit | None, ...]) -> None:
         for j in range(len(SHARES)):
             candidate = self._tried(family, fits, j, None)
@@ -165,7 +202,7 @@ class Path:
 
     def _tried(self, family: Family, fits: tuple[OutputFit | None, ...], j: int, last: Candidate | None) -> Candidate | None:
         """The candidate of a share, warm-started from the last; None where it needs too many points or has no solution."""
-        z, coarser = self._points(family, SHARES[j] * common_lengthscales(fits))
+        z, coarser = self._points(family, SHARES[j] * common_lengthscales(fits), self.density)
         enough = coarser > 1.0 or (self.work > MOST_WORK and not self._several)
         if len(z) > MOST_POINTS or (self.found and enough):
             return None
@@ -178,8 +215,8 @@ class Path:
         self.found.append(candidate)
         return candidate
 
-    def _points(self, family: Family, lengthscales: np.ndarray) -> LawPoints:
-        per_lengthscale = family.per_lengthscale * self.density * (DENSER if self._several else 1.0)
+    def _points(self, family: Family, lengthscales: np.ndarray, density: float) -> LawPoints:
+        per_lengthscale = family.per_lengthscale * density * (DENSER if self._several else 1.0)
         return law_points(self.setting.x, lengthscales.min(axis=0) / per_lengthscale)
 
     def _solved(

@@ -289,7 +289,8 @@ class Linearized(Strategy):
             warn(f"the law was imposed with status: {report['status']}; {Status.of(report['status']).remedy}")
         if problem.split is not None:
             report["status"] = disagreement(problem, fitted.priors[best], fitted.maxima[best].theta) or report["status"]
-        return stacked(problem, Fitted(components, weights, engine.onto, report), setup.law)
+        jointly = None if tapers.heaviest == 0.0 else engine.component
+        return stacked(problem, Fitted(components, weights, engine.onto, report), setup.law, jointly=jointly)
 
     def _tapers(self, fitted: Candidates, score: LawScores) -> TaperWeights:
         """Those asked for, or all of them, weighed at the best candidate's maximum."""

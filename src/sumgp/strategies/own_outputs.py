@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -12,9 +12,10 @@ from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadra
 from sumgp.hyperparameters import lengths_penalty, own_lengthscales, row_spacing
 from sumgp.laws import UnitFreeLaw, project, projected_draws
 from sumgp.numerics import LOG_2PI
-from sumgp.priors import hyper_priors, quasi_periodic, shown_period
+from sumgp.priors import MultitaskPrior, OneOutputTask, hyper_priors, quasi_periodic, shown_period
 from sumgp.solvers import JointGaussian
 from sumgp.strategies.averaging import WIDENING
+from sumgp.strategies.left_out import GOLDEN
 from sumgp.strategies.output_posterior import KernelFamily, LawNoise, OutputPosterior, output_posterior, own_grid
 from sumgp.strategies.problem import FitProblem, PosteriorComponent, closed_imbalance
 from sumgp.strategies.weight_component import (
@@ -271,6 +272,22 @@ def own_component(problem: FitProblem, law: UnitFreeLaw | None = None) -> OwnCom
     plain = independent_outputs(outputs, WIDENING)
     closed = closed_imbalance(problem) is not None
     return replace(plain, correlation=shrunk_correlation(own_left_out(plain, y, None)), closed=closed)
+
+
+def own_priors(problem: FitProblem, component: OwnComponent, draws: int) -> Iterator[tuple[MultitaskPrior, np.ndarray]]:
+    """Priors of independent outputs with hyperparameters: the kernels of each output, drawn evenly by their weights."""
+    T = problem.n_outputs
+    tasks = tuple(OneOutputTask(T, t) for t in range(T))
+    for draw in range(draws):
+        chosen = []
+        for t, output in enumerate(component.outputs):
+            place = ((draw + 0.5) / draws + t * GOLDEN) % 1.0  # so that outputs do not go through theirs together
+            k = min(int(np.searchsorted(np.cumsum(output.weights), place)), len(output.weights) - 1)
+            chosen.append((output.kernels[k], float(np.sqrt(output.sizes[k])), float(output.ratios[k])))
+        kernels = tuple(kernel for kernel, _, _ in chosen)
+        prior = MultitaskPrior(kernels, ((),) * T, tasks, problem.noise, T, mean_shape="identity")
+        theta = [np.append(kernel.theta, np.log(size)) for kernel, size, _ in chosen]
+        yield prior, np.concatenate([*theta, problem.noise.like(np.array([size * ratio for _, size, ratio in chosen]))])
 
 
 def own_left_out(component: OwnComponent, y: np.ndarray, way: Way) -> LeftOutValues:

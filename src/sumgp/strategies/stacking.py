@@ -4,6 +4,7 @@ The weights w maximise sum log(sum_k w_k p_k(row)) over the measured rows, each 
 and, where rows are partly measured, output by output; p_k(row) is the product of the densities of its values. What is good
 between rows but bad in gaps does not win. The first kind has the weight of some rows beforehand, so that few rows that
 speak for another change little. Hyperparameters are weighed anew without what is left out, all of it in closed form.
+Most predictions are asked for between rows: what rows left out one by one say counts twice as much as all other ways.
 """
 
 from __future__ import annotations
@@ -14,10 +15,19 @@ from typing import Any
 
 import numpy as np
 
+from sumgp.errors import NumericalError, Status
 from sumgp.laws import UnitFreeLaw
-from sumgp.strategies.averaging import WIDENING
+from sumgp.priors import MOST_OUTPUTS_ON_THEIR_OWN
+from sumgp.strategies.averaging import WIDENING, Build
 from sumgp.strategies.left_out import Known, LeftOut, RowNoise, TrainingRows, heaviest, left_out, mixed
-from sumgp.strategies.own_outputs import LeftOutValues, OwnComponent, moved_left_out, own_component, own_left_out
+from sumgp.strategies.own_outputs import (
+    LeftOutValues,
+    OwnComponent,
+    moved_left_out,
+    own_component,
+    own_left_out,
+    own_priors,
+)
 from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent
 from sumgp.strategies.weight_component import Component
 
@@ -28,6 +38,12 @@ SCORED = 8  # heaviest components of the first kind: with few rows three are sur
 PSEUDO_ROWS = 4.0
 NO_SHARE = 0.02  # weight below which a kind is left out of the prediction
 STEPS = 100  # of the search for weights; each goes up
+# Of rows left out one by one; the other ways share the rest. With equal shares a kind that is good in gaps alone took most
+# of the weight.
+SHARE_OF_ROWS = 2.0 / 3.0
+JOINTLY = "own, law at all points together"
+JOINT_DRAWS = 4  # of the kernels of that kind
+MOST_JOINTLY = 600  # measured values: each output has about as many weights as rows, where shared kernels have a few dozen
 
 
 @dataclass(frozen=True)
@@ -47,17 +63,18 @@ def blocks_of(x: np.ndarray) -> list[np.ndarray]:
 
 
 def simplex_weights(log_densities: np.ndarray) -> np.ndarray:
-    """(K,) weights w that maximise sum_n mean_v log(sum_k w_k p_kvn) + PSEUDO_ROWS log w_0 for log densities (K, ways, N).
+    """(K,) weights w that maximise sum_nv s_v log(sum_k w_k p_kvn) + PSEUDO_ROWS log w_0 for log densities (K, ways, N).
 
-    A concave problem, by expectation maximisation. However many ways there are, a row counts once.
+    A concave problem, by expectation maximisation. The shares s_v of the ways have sum one: a row counts once.
     """
     K, ways, rows = log_densities.shape
-    p = np.exp(log_densities - log_densities.max(axis=0)).reshape(K, -1)
+    p = np.exp(log_densities - log_densities.max(axis=0))
+    of_ways = np.array([1.0] if ways == 1 else [SHARE_OF_ROWS, *[(1.0 - SHARE_OF_ROWS) / (ways - 1)] * (ways - 1)])
     w = np.full(K, 1.0 / K)
     first = PSEUDO_ROWS * (np.arange(K) == 0)
     for _ in range(STEPS):
-        share = w[:, None] * p
-        w = ((share / share.sum(axis=0)).sum(axis=1) / ways + first) / (rows + PSEUDO_ROWS)
+        share = w[:, None, None] * p
+        w = (np.einsum("kvn,v->k", share / share.sum(axis=0), of_ways) + first) / (rows + PSEUDO_ROWS)
     return w
 
 
@@ -140,8 +157,17 @@ def _one_output_at_a_time(y: np.ndarray, known: Known, noise: RowNoise, blocks: 
     return LeftOut(residual, variance, np.zeros(len(blocks)))
 
 
-def stacked(problem: FitProblem, fitted: Fitted, law: UnitFreeLaw | None, F: np.ndarray | None = None) -> Fitted:
-    """The fit with independent outputs beside it; ``F`` (R, T): noise of closed data obeys it."""
+def stacked(
+    problem: FitProblem,
+    fitted: Fitted,
+    law: UnitFreeLaw | None,
+    F: np.ndarray | None = None,
+    jointly: Build | None = None,
+) -> Fitted:
+    """The fit with independent outputs beside it; ``F`` (R, T): noise of closed data obeys it.
+
+    ``jointly`` imposes the law on a prior at all points together: a third kind, of independent outputs too.
+    """
     integrated = problem.own_kernels and problem.uncertainty == "integrated"
     # Independent outputs would not be derivatives of each other.
     if not integrated or problem.split is not None or (law is not None and law.n_columns != problem.n_outputs):
@@ -152,7 +178,28 @@ def stacked(problem: FitProblem, fitted: Fitted, law: UnitFreeLaw | None, F: np.
     by_point = any(_speaks_by_point(fitted.components[k]) for k in heaviest(fitted.weights, SCORED))
     asked = Question(blocks_of(problem.x), partly, by_point)
     alone = own(problem, law, asked)
-    return fitted if alone is None else combined(fitted, [shared(problem, fitted, F, asked), alone])
+    if alone is None:
+        return fitted
+    kinds = [shared(problem, fitted, F, asked), alone]
+    # Two or three outputs have lengthscales of their own in the first kind already.
+    if jointly is not None and problem.n_outputs > MOST_OUTPUTS_ON_THEIR_OWN and measured.sum() <= MOST_JOINTLY:
+        kinds += _own_jointly(problem, fitted, asked, jointly, alone)
+    return combined(fitted, kinds)
+
+
+def _own_jointly(problem: FitProblem, fitted: Fitted, asked: Question, jointly: Build, alone: Kind) -> list[Kind]:
+    """Independent outputs with the law at all points together; none where that fails."""
+    component = alone.components[0]
+    assert isinstance(component, OwnComponent)
+    try:
+        drawn = [jointly(prior, theta).widened(WIDENING) for prior, theta in own_priors(problem, component, JOINT_DRAWS)]
+    except NumericalError:
+        return []
+    met = [c for c in drawn if c.conditioning is not None and c.conditioning.solution.status == Status.CONVERGED]
+    if not met:
+        return []
+    together = replace(fitted, components=tuple(met), weights=np.full(len(met), 1.0 / len(met)))
+    return [replace(shared(problem, together, None, asked), name=JOINTLY)]
 
 
 def _speaks_by_point(component: PosteriorComponent) -> bool:

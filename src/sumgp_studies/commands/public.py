@@ -75,8 +75,8 @@ def reproduce_public(names: list[str], out: Path, jobs: int, quick: bool, data_d
         task = bar.add_task("fits", total=len(left))
         run_public(left, file, jobs, lambda: bar.advance(task))
     found = {name: hierarchy_scores(read_hierarchy(folder, name)) for name in trees}
-    wanted = {entry.name for entry in sets}
-    records = [r for r in file.read() if r.experiment.partition("/")[0] in wanted]
-    page = write_page(records, sets, found, out)
+    records = file.read()
+    seen = {r.experiment.partition("/")[0] for r in records}  # sets of earlier runs stay on the page
+    page = write_page(records, [entry for entry in PUBLIC_SETS if entry.name in seen], found, out)
     failed = sum(record.failed for record in records)
     console.print(f"{page}: {len(records)} scores, {failed} failed", markup=False, highlight=False, soft_wrap=True)

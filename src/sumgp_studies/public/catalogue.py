@@ -66,8 +66,8 @@ DAE_HARDNET = "Golder, Roy, Hasan 2025 (DAE-HardNet)"
 POSITIVE = ("all >= 0",)
 POOLING_CAUSE = "y2 was drawn at random given the inputs: errors are mostly chance, the same for everybody."
 DISTILLATION_CAUSE = (
-    "the cause is not known. A Matern 3/2 process for each output, with a lengthscale for each input, is better at every "
-    "noise; its 95 % intervals are too narrow."
+    "four of the eight outputs are two straight lines with a bend between them. A Matern 3/2 kernel suits a bend, but 60 "
+    "rows speak no louder for it than for a smoother one, and we average over both. Its 95 % intervals are too narrow."
 )
 VORTEX_CAUSE = (
     "vortex is a linear field seen at eight places on one side of the region. A thin-plate spline keeps a linear trend, our "

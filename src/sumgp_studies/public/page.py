@@ -61,24 +61,42 @@ def write_page(
     """Write public.md and public.png below the folder ``out``; returns the page's path."""
     table = scores_table(records)
     summary = ratios(table)
-    lines = ["# Public data with known laws", "", *_summary_lines(summary), "", "![ratios and coverage](public.png)", ""]
-    for entry in sets:
-        own = table[table["set"] == entry.name]
-        if len(own):
-            lines += [f"## {entry.title}", "", f"`{entry.name}`. Source: {entry.source}; licence: {entry.licence}.", ""]
-            lines += [*_set_table(own), *_doubts(records, entry.name), ""]
-            lost = summary[(summary["set"] == entry.name) & (summary["ratio"] > LOST)]
-            lines += [f"Where we lose: {entry.cause}", ""] if len(lost) and entry.cause else []
-            lines += [f"Published, not measured here: {entry.published}", ""] if entry.published else []
+    doubts = {entry.name: _doubts(records, entry.name) for entry in sets}
+    lines = ["# Public data with known laws", "", *page_lines(table, summary, sets, doubts)]
     for name, scores in hierarchies.items():
         lines += [f"## Hierarchy: {name}", "", "| method | sCRPS |", "|---|---|"]
-        lines += [*(f"| {method} | {score:.4f} |" for method, score in scores.items()), ""]
+        lines += [*(f"| {method} | {score:.5f} |" for method, score in scores.items()), ""]
     out.mkdir(parents=True, exist_ok=True)
     path = out / "public.md"
     path.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     if len(summary):
-        _draw(summary, out / "public.png")
+        draw(summary, out / "public.png")
     return path
+
+
+def page_lines(
+    table: pd.DataFrame, summary: pd.DataFrame, sets: Sequence[PublicSet], doubts: dict[str, list[str]]
+) -> list[str]:
+    """Summary and figure, then for each set what counts, with all scores folded below; ``doubts``: lines on our warnings."""
+    lines = [*_summary_lines(summary), "", "![ratios and coverage](public.png)", ""]
+    for entry in sets:
+        own, parts = table[table["set"] == entry.name], summary[summary["set"] == entry.name]
+        if len(own):
+            lines += [f"## {entry.title}", "", f"`{entry.name}`. Source: {entry.source}; licence: {entry.licence}.", ""]
+            lines += [*_parts_table(parts), ""] if len(parts) else []
+            lost = parts[parts["ratio"] > LOST]
+            lines += [f"Where we lose: {entry.cause}", ""] if len(lost) and entry.cause else []
+            lines += [f"Published, not measured here: {entry.published}", ""] if entry.published else []
+            lines += ['<details markdown="1"><summary>All scores</summary>', "", *_set_table(own), *doubts[entry.name], ""]
+            lines += ["</details>", ""]
+    return lines
+
+
+def _parts_table(parts: pd.DataFrame) -> list[str]:
+    lines = ["| part | law / best | best competitor | coverage |", "|---|---|---|---|"]
+    for _, row in parts.sort_values("part", kind="stable").iterrows():
+        lines.append(f"| {row['part']} | {row['ratio']:.2f} | {row['best competitor']} | {row['coverage']:.2f} |")
+    return lines
 
 
 def _summary_lines(summary: pd.DataFrame) -> list[str]:
@@ -93,11 +111,17 @@ def _summary_lines(summary: pd.DataFrame) -> list[str]:
         f"in {int((ratio <= 1.0).sum())} parts."
     ]
     if len(lost):
-        named = ", ".join(f"{r['set']} {r['part']} ({r['ratio']:.2f}, {r['best competitor']})" for _, r in lost.iterrows())
-        lines += ["", f"Where a competitor is better by more than 2 %: {named}."]
+        lines += [
+            "",
+            "A competitor is better by more than 2 % in:",
+            "",
+            "| part | law / best | best competitor |",
+            "|---|---|---|",
+        ]
+        lines += [f"| {r['set']}, {r['part']} | {r['ratio']:.2f} | {r['best competitor']} |" for _, r in lost.iterrows()]
     if len(wide):
         named = ", ".join(f"{r['set']} {r['part']} ({r['coverage']:.2f})" for _, r in wide.iterrows())
-        lines += ["", f"Where our 95 % intervals cover less than 92 % or more than 98 %: {named}."]
+        lines += ["", f"Our 95 % intervals cover less than 92 % or more than 98 % in {len(wide)} parts: {named}."]
     return lines
 
 
@@ -124,12 +148,12 @@ def _set_table(own: pd.DataFrame) -> list[str]:
         if row["failed"]:
             lines.append(f"| {row['part']} | {name} | failed | | | | {row['cases']} |")
             continue
-        numbers = f"{row['rmse']:.4f} | {row['coverage']:.2f} | {row['nlpd']:.2f} | {row['cpu']:.1f}"
+        numbers = f"{row['rmse']:.4g} | {row['coverage']:.2f} | {row['nlpd']:.2f} | {row['cpu']:.1f}"
         lines.append(f"| {row['part']} | {name} | {numbers} | {row['cases']} |")
     return lines
 
 
-def _draw(summary: pd.DataFrame, path: Path) -> None:
+def draw(summary: pd.DataFrame, path: Path) -> None:
     """Ratios and coverages side by side, one line for each part."""
     from matplotlib.figure import Figure
 
@@ -144,7 +168,7 @@ def _draw(summary: pd.DataFrame, path: Path) -> None:
     left.set(xscale="log", yticks=place, yticklabels=labels, xlabel="RMSE with the law / best competitor")
     left.set_xticks([0.125, 0.25, 0.5, 1.0, 2.0], labels=["0.125", "0.25", "0.5", "1", "2"])
     left.minorticks_off()
-    left.margins(y=0.01)
+    left.set_ylim(-1.0, len(labels))
     right.scatter(100 * summary["coverage"], place, color="tab:blue", zorder=2)
     right.axvspan(92, 98, color="0.9")
     right.axvline(95, color="0.5", linewidth=1)
