@@ -1,4 +1,4 @@
-"""Families of honest smooth problems whose truth keeps the law."""
+"""Families of honest smooth problems whose truth obeys the law."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ MUCH_WORSE = 2.0
 
 HEAD = """# Does a law ever make the answer worse?
 
-`python tools/never_worse.py families` draws {families} families of smooth problems whose truth keeps the law, each with
+`python tools/never_worse.py families` draws {families} families of smooth problems whose truth obeys the law, each with
 random functions, constants and noise, and fits them with default settings, with the law and without. Errors are in
 standard deviations of each output; a ratio below 1 means that the law helped. Coverage is the share of true values inside
 the 95 % intervals. The outputs of a law err together, so that a few errors decide on all prediction points of a problem:
