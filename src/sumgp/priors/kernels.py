@@ -186,22 +186,34 @@ class KernelOnPoints:
         elif self._anisotropic:
             self._squared = (points.T[:, :, None] - points.T[:, None, :]) ** 2
 
+    @property
+    def has_closed_form(self) -> bool:
+        """Whether any part of the matrix can be had alone; its diagonal is then one."""
+        return bool(self._closed_form or self._anisotropic or self._quasi_periodic)
+
     def matrix_and_gradient(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """K (n, n) and its derivatives (p, n, n) with respect to theta."""
+        if self.has_closed_form:
+            return self._evaluated(theta, np.s_[:])
+        K, gradient = with_theta(self.kernel, theta)(self.points, eval_gradient=True)
+        return K, np.moveaxis(gradient, 2, 0)
+
+    def part(self, theta: np.ndarray, rows: Any, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """K (rows, columns) of these points and its derivatives (p, rows, columns); of a closed form only."""
+        return self._evaluated(theta, (rows, columns))
+
+    def _evaluated(self, theta: np.ndarray, where: Any) -> tuple[np.ndarray, np.ndarray]:
         if self._closed_form:
-            K, dK = self._closed_form(self._squared * math.exp(-2.0 * theta[0]))
+            K, dK = self._closed_form(self._squared[where] * math.exp(-2.0 * theta[0]))
             return K, dK[None]
         if self._anisotropic:
-            scaled = self._squared * np.exp(-2.0 * theta)[:, None, None]
+            scaled = np.stack([s[where] for s in self._squared]) * np.exp(-2.0 * theta)[:, None, None]
             total = scaled.sum(axis=0)
             K, dK = self._anisotropic(total)
             # All lengthscales together change K by dK; each has its share of the squared distance in it.
             scaled *= dK / np.where(total > 0.0, total, 1.0)
             return K, scaled
-        if self._quasi_periodic:
-            return _quasi_periodic(self._distance, self._squared, np.exp(theta))
-        K, gradient = with_theta(self.kernel, theta)(self.points, eval_gradient=True)
-        return K, np.moveaxis(gradient, 2, 0)
+        return _quasi_periodic(self._distance[where], self._squared[where], np.exp(theta))
 
 
 def _closed_form(kernel: Kernel) -> Any:

@@ -18,6 +18,7 @@ from sumgp.priors import KernelOnPoints, MultitaskPrior, SchurConditioning, null
 from sumgp.solvers.functionals import Opened
 from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker, has_kronecker_form, independent_entries
 from sumgp.solvers.latent_evidence import LatentEvidence
+from sumgp.solvers.low_rank import FEWEST_VALUES, LowRankEvidence, fits_low_rank
 
 LARGE_BLOCKS = 64  # points
 
@@ -222,7 +223,7 @@ class Kronecker(Solver):
 
 @dataclass(frozen=True)
 class Automatic(Solver):
-    """Kronecker wherever it is exact and measured to be faster, else dense."""
+    """Few features where many values are smooth, Kronecker wherever it is exact and measured to be faster, else dense."""
 
     def _chosen(self, prior: MultitaskPrior, y: np.ndarray) -> Dense | Kronecker:
         large = y.shape[1] >= KRONECKER_OUTPUTS and y.size >= KRONECKER_ENTRIES
@@ -232,7 +233,12 @@ class Automatic(Solver):
         self._chosen(prior, y).check(prior, x, y)
 
     def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> Evidence:
-        return self._chosen(prior, y).evidence(prior, x, y)
+        exact = self._chosen(prior, y).evidence(prior, x, y)
+        measured = int((~np.isnan(y)).sum())
+        if measured <= FEWEST_VALUES or not fits_low_rank(prior, x):
+            return exact
+        most = len(y) if isinstance(exact, KroneckerEvidence) and measured == y.size else measured // 3
+        return LowRankEvidence(prior, x, y, exact, most)
 
 
 @dataclass(frozen=True)
