@@ -157,7 +157,7 @@ class Scan:
         for length in lengths:
             theta = kernel.theta.copy()
             theta[mask] = length
-            results.append(_outputs_alone(on_points.matrix_and_gradient(theta)[0], y))
+            results.append(_outputs_alone(on_points.matrix(theta), y))
         value, amplitude, noise, correlations = (np.stack(part) for part in zip(*results, strict=True))
         free = [p for p, is_length in zip(priors, mask, strict=True) if is_length]
         prior = [sum(p.log_density(float(v)) for p, v in zip(free, row, strict=True)) for row in lengths]

@@ -198,11 +198,19 @@ class KernelOnPoints:
         K, gradient = with_theta(self.kernel, theta)(self.points, eval_gradient=True)
         return K, np.moveaxis(gradient, 2, 0)
 
-    def part(self, theta: np.ndarray, rows: Any, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """K (rows, columns) of these points and its derivatives (p, rows, columns); of a closed form only."""
-        return self._evaluated(theta, (rows, columns))
+    def matrix(self, theta: np.ndarray) -> np.ndarray:
+        """K (n, n) alone."""
+        if self.has_closed_form:
+            return self._evaluated(theta, np.s_[:], False)[0]
+        return with_theta(self.kernel, theta)(self.points)
 
-    def _evaluated(self, theta: np.ndarray, where: Any) -> tuple[np.ndarray, np.ndarray]:
+    def part(
+        self, theta: np.ndarray, rows: Any, columns: Any, with_slopes: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """K of these rows and columns and its derivatives, which may be left out (p = 0); of a closed form only."""
+        return self._evaluated(theta, (rows, columns), with_slopes)
+
+    def _evaluated(self, theta: np.ndarray, where: Any, with_slopes: bool = True) -> tuple[np.ndarray, np.ndarray]:
         if self._closed_form:
             K, dK = self._closed_form(self._squared[where] * math.exp(-2.0 * theta[0]))
             return K, dK[None]
@@ -213,7 +221,7 @@ class KernelOnPoints:
             # All lengthscales together change K by dK; each has its share of the squared distance in it.
             scaled *= dK / np.where(total > 0.0, total, 1.0)
             return K, scaled
-        return _quasi_periodic(self._distance[where], self._squared[where], np.exp(theta))
+        return _quasi_periodic(self._distance[where], self._squared[where], np.exp(theta), with_slopes)
 
 
 def _closed_form(kernel: Kernel) -> Any:
@@ -246,13 +254,17 @@ def _is_quasi_periodic(kernel: Kernel) -> bool:
     return len(kernel.k1.theta) == 2 and len(kernel.k2.theta) == 1 and not np.ndim(kernel.k2.length_scale)
 
 
-def _quasi_periodic(distance: np.ndarray, squared: np.ndarray, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """K and its derivatives by the logarithms of w, period and lengthscale."""
+def _quasi_periodic(
+    distance: np.ndarray, squared: np.ndarray, parameters: np.ndarray, with_slopes: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """K and, unless they are left out, its derivatives by the logarithms of w, period and lengthscale."""
     w, period, length = parameters
     angle = distance * (math.pi / period)
     sine = np.sin(angle)
     wave, scaled = (sine / w) ** 2, squared / length**2
     K = np.exp(-2.0 * wave - 0.5 * scaled)
+    if not with_slopes:
+        return K, np.zeros((0, *K.shape))
     return K, np.stack([4.0 * wave * K, (4.0 / w**2) * angle * sine * np.cos(angle) * K, scaled * K])
 
 

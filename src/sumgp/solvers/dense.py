@@ -16,9 +16,10 @@ from sumgp.errors import DataError
 from sumgp.numerics import LOG_2PI, add_square, check_memory, cholesky, cholesky_inverse, mirrored, solve_cholesky
 from sumgp.priors import KernelOnPoints, MultitaskPrior, SchurConditioning, nullspace_basis
 from sumgp.solvers.functionals import Opened
+from sumgp.solvers.independent import IndependentEvidence, are_independent
 from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker, has_kronecker_form, independent_entries
 from sumgp.solvers.latent_evidence import LatentEvidence
-from sumgp.solvers.low_rank import FEWEST_VALUES, LowRankEvidence, fits_low_rank
+from sumgp.solvers.low_rank import LowRankEvidence, fits_low_rank
 
 LARGE_BLOCKS = 64  # points
 
@@ -54,7 +55,7 @@ class DenseEvidence:
 
     def value(self, theta: np.ndarray) -> float:
         """log p(y | theta) alone."""
-        Ks = [k.matrix_and_gradient(theta[s])[0] for k, (s, _) in zip(self.kernels, self.prior.slices, strict=True)]
+        Ks = [k.matrix(theta[s]) for k, (s, _) in zip(self.kernels, self.prior.slices, strict=True)]
         return self._factored(theta, Ks).value
 
     def _factored(self, theta: np.ndarray, Ks: list[np.ndarray]) -> _Factored:
@@ -159,6 +160,8 @@ def against_points(blocks: np.ndarray, K: np.ndarray) -> np.ndarray:
 
 KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions
 KRONECKER_ENTRIES = 100  # of the data: with fewer there is no time to be saved
+FEW_VALUES = 300  # measured, up to which one dense factor takes no longer than looking for features
+MOST_WEIGHTS = 1 / 3  # of the measured values, up to which features are faster than one dense factor
 
 
 class Evidence(Protocol):
@@ -233,11 +236,17 @@ class Automatic(Solver):
         self._chosen(prior, y).check(prior, x, y)
 
     def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> Evidence:
+        if int((~np.isnan(y)).sum()) <= FEW_VALUES:
+            return self._chosen(prior, y).evidence(prior, x, y)
+        return IndependentEvidence(prior, x, y, self._of_many) if are_independent(prior) else self._of_many(prior, x, y)
+
+    def _of_many(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> Evidence:
+        """By features where these serve."""
         exact = self._chosen(prior, y).evidence(prior, x, y)
-        measured = int((~np.isnan(y)).sum())
-        if measured <= FEWEST_VALUES or not fits_low_rank(prior, x):
+        if not fits_low_rank(prior, x):
             return exact
-        most = len(y) if isinstance(exact, KroneckerEvidence) and measured == y.size else measured // 3
+        complete = isinstance(exact, KroneckerEvidence) and not np.isnan(y).any()
+        most = len(y) if complete else int(MOST_WEIGHTS * (~np.isnan(y)).sum())
         return LowRankEvidence(prior, x, y, exact, most)
 
 

@@ -57,7 +57,7 @@ class JointEvidence:
 
     def value(self, theta: np.ndarray) -> float:
         """log p(y | theta, law) alone."""
-        Ks = [k.matrix_and_gradient(theta[s])[0] for k, (s, _) in zip(self.kernels, self.prior.slices, strict=True)]
+        Ks = [k.matrix(theta[s]) for k, (s, _) in zip(self.kernels, self.prior.slices, strict=True)]
         return self._given_law(theta, self._terms(theta, Ks)).value
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:

@@ -144,7 +144,7 @@ class KroneckerEvidence:
 
     def value(self, theta: np.ndarray) -> float:
         """The value alone, in a third (many missing entries) to four fifths (none) of the time."""
-        return self._solved(theta, self.kernel.matrix_and_gradient(theta[self.prior.slices[0][0]])[0], False).value
+        return self._solved(theta, self.kernel.matrix(theta[self.prior.slices[0][0]]), False).value
 
     def _solved(self, theta: np.ndarray, K: np.ndarray, with_slopes: bool) -> _Solved:
         """The value, and what the gradient needs if it is to follow (``with_slopes``)."""
