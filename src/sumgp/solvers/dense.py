@@ -160,8 +160,9 @@ def against_points(blocks: np.ndarray, K: np.ndarray) -> np.ndarray:
 
 KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions
 KRONECKER_ENTRIES = 100  # of the data: with fewer there is no time to be saved
-FEW_VALUES = 300  # measured, up to which one dense factor takes no longer than looking for features
-MOST_WEIGHTS = 1 / 3  # of the measured values, up to which features are faster than one dense factor
+FEW_VALUES, FEW_ROWS = 300, 100  # measured, up to which one factor of all takes no longer than looking for features
+MOST_WEIGHTS = 1 / 3  # for each measured value, up to which features are faster than one dense factor
+MOST_WEIGHTS_OF_ROWS = 0.6  # for each row, up to which features are faster than the eigendecompositions of complete data
 
 
 class Evidence(Protocol):
@@ -236,7 +237,7 @@ class Automatic(Solver):
         self._chosen(prior, y).check(prior, x, y)
 
     def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> Evidence:
-        if int((~np.isnan(y)).sum()) <= FEW_VALUES:
+        if int((~np.isnan(y)).sum()) <= FEW_VALUES or len(y) <= FEW_ROWS:
             return self._chosen(prior, y).evidence(prior, x, y)
         return IndependentEvidence(prior, x, y, self._of_many) if are_independent(prior) else self._of_many(prior, x, y)
 
@@ -246,8 +247,8 @@ class Automatic(Solver):
         if not fits_low_rank(prior, x):
             return exact
         complete = isinstance(exact, KroneckerEvidence) and not np.isnan(y).any()
-        most = len(y) if complete else int(MOST_WEIGHTS * (~np.isnan(y)).sum())
-        return LowRankEvidence(prior, x, y, exact, most)
+        most = MOST_WEIGHTS_OF_ROWS * len(y) if complete else MOST_WEIGHTS * int((~np.isnan(y)).sum())
+        return LowRankEvidence(prior, x, y, exact, int(most))
 
 
 @dataclass(frozen=True)
