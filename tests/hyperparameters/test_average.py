@@ -120,7 +120,9 @@ def test_the_value_alone_is_the_value_with_the_gradient() -> None:
     assert objective.value(theta) == pytest.approx(objective(theta)[0], rel=1e-14)
 
 
-@pytest.mark.parametrize(("shape", "draws"), [((300, 1), 24), ((100, 12), 24), ((200, 3), 12), ((400, 3), 6), ((5000, 2), 6)])
+@pytest.mark.parametrize(
+    ("shape", "draws"), [((300, 1), 24), ((100, 12), 24), ((200, 3), 12), ((400, 3), 6), ((5000, 2), 6)]
+)
 def test_fewer_draws_where_many_values_tell_hyperparameters(shape: tuple[int, int], draws: int) -> None:
     assert enough_draws(24, np.ones(shape, dtype=bool)) == draws
     assert enough_draws(4, np.ones(shape, dtype=bool)) == 4

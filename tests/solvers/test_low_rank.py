@@ -101,7 +101,8 @@ def test_the_other_evidence_is_asked_where_features_do_not_serve(kernel: RBF, no
     theta[prior.noise_slice] = np.log(noise)
     few = LowRankEvidence(prior, x, y, dense, most=N)
     value, gradient = few(theta)
-    assert value == dense(theta)[0] and few.value(theta) == dense.value(theta)
+    assert value == dense(theta)[0]
+    assert few.value(theta) == dense.value(theta)
     np.testing.assert_array_equal(gradient, dense(theta)[1])
     with pytest.raises(AssertionError, match="do not serve"):
         LowRankEvidence(prior, x, y, Unasked(), most=N).value(theta)
@@ -119,7 +120,8 @@ def test_repeated_rows_share_their_features() -> None:
 @pytest.mark.parametrize("noise", [unknown_noise(3), NoiseModel(((0, 2), (1,)), np.array([1.0, 2.0, 0.5]))])
 def test_outputs_without_anything_in_common_add_up(noise: NoiseModel) -> None:
     prior = replace(priors()["own terms"], noise=noise)
-    assert are_independent(prior) and not are_independent(priors()["rbf"])
+    assert are_independent(prior)
+    assert not are_independent(priors()["rbf"])
     x, y = some_data(N=40, missing=0.3)
     y[:, 1] = np.nan
     theta = some_theta(prior)
@@ -134,7 +136,8 @@ def test_choice_of_evidence() -> None:
     x, y = some_data(N=N)
     smooth, own = priors()["rbf"], priors()["own terms"]
     chosen = Automatic().evidence(smooth, x, y)
-    assert isinstance(chosen, LowRankEvidence) and isinstance(chosen.otherwise, KroneckerEvidence)
+    assert isinstance(chosen, LowRankEvidence)
+    assert isinstance(chosen.otherwise, KroneckerEvidence)
     assert isinstance(Automatic().evidence(own, x, y), IndependentEvidence)
     assert isinstance(Dense().evidence(smooth, x, y), DenseEvidence)
     few_rows = Automatic().evidence(smooth, x[:100], y[:100])
@@ -149,4 +152,5 @@ def test_rows_in_spread_order_lie_all_over_the_inputs() -> None:
     order = spread_order(x)
     assert sorted(order) == list(range(N))
     gaps = np.diff(np.sort(x[order[:17], 0]))
-    assert gaps.max() < 0.15 and gaps.min() > 0.02
+    assert gaps.max() < 0.15
+    assert gaps.min() > 0.02

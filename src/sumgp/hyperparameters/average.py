@@ -192,7 +192,8 @@ FEWEST_SCORED = 4  # values of the law's evidence that a guess needs
 NEGLIGIBLE = 0.3  # draws of less than this share of the mean weight are dropped
 
 FEWEST_DRAWS = 6  # with twice as many picked, and a dozen that count
-# The more values there are, the closer hyperparameters are known: fewer draws above so many values in more than so many rows.
+# The more values there are, the closer hyperparameters are known: fewer draws above so many values in more than so many
+# rows.
 ALL_DRAWS_VALUES, ALL_DRAWS_ROWS = 300, 100
 
 LogScore = Callable[[int, np.ndarray], float]

@@ -204,9 +204,7 @@ class KernelOnPoints:
             return self._evaluated(theta, np.s_[:], False)[0]
         return with_theta(self.kernel, theta)(self.points)
 
-    def part(
-        self, theta: np.ndarray, rows: Any, columns: Any, with_slopes: bool = True
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def part(self, theta: np.ndarray, rows: Any, columns: Any, with_slopes: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """K of these rows and columns and its derivatives, which may be left out (p = 0); of a closed form only."""
         return self._evaluated(theta, (rows, columns), with_slopes)
 

@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from sumgp.numerics import LOG_2PI, SchurConditioning, cholesky, cholesky_inverse, pivoted_cholesky, solve_cholesky
-from sumgp.numerics import solve_lower, symmetric_root
+from sumgp.numerics import (
+    LOG_2PI,
+    SchurConditioning,
+    cholesky,
+    cholesky_inverse,
+    pivoted_cholesky,
+    solve_cholesky,
+    solve_lower,
+    symmetric_root,
+)
 from sumgp.priors import KernelOnPoints, MultitaskPrior
 
 if TYPE_CHECKING:
@@ -28,20 +36,23 @@ FIRST_CARRIERS = 48  # rows that pivots are looked for among; twice as many whil
 
 
 class _Features(NamedTuple):
-    """R (N, r) with R R^T = K but for ``left`` (N,) on the diagonal; R[pivots] = L; derivatives dU of K[:, pivots]."""
+    """R (N, r) with R R^T = K but for ``left`` (N,) on the diagonal; R[pivots] = L.
+
+    ``slopes`` (p, N, r): derivatives of K[:, pivots], none (p = 0) where they are not asked for.
+    """
 
     R: np.ndarray
     pivots: np.ndarray
     L: np.ndarray
     left: np.ndarray
-    dU: np.ndarray
+    slopes: np.ndarray
 
     def pull_back(self, by_R: np.ndarray) -> np.ndarray:
         """Gradient by the kernel's parameters from that by R, through R R^T = U K_pp^-1 U^T with U = K[:, pivots]."""
         by_U = solve_lower(self.L, by_R.T, transposed=True).T  # by_R L^-1
         W = solve_lower(self.L, self.R.T, transposed=True).T
         by_U[self.pivots] -= 0.5 * (W.T @ by_U)
-        return np.tensordot(self.dU, by_U, axes=([1, 2], [0, 1]))
+        return np.tensordot(self.slopes, by_U, axes=([1, 2], [0, 1]))
 
 
 class _Term(NamedTuple):
@@ -144,7 +155,7 @@ class LowRankEvidence:
             return None
         residual = self.y
         if conditioning is not None:
-            residual = np.where(self.measured, residual - (self.totals @ conditioning.D).T, 0.0)  # type: ignore[operator]
+            residual = np.where(self.measured, residual - (self.totals @ conditioning.D).T, 0.0)
         Phi = np.hstack([term.R for term in terms])
         M = np.stack([(Phi * weight[:, None]).T @ Phi for weight in p])
         factor = cholesky(_precision(terms, M), "weights")
