@@ -8,7 +8,7 @@ from equivalence.small_problems import differences, small_prior, some_data
 from scipy.integrate import simpson
 from sklearn.gaussian_process.kernels import RBF
 
-from sumgp.hyperparameters.average import curvature, enough_draws, integrate
+from sumgp.hyperparameters.average import curvature, integrate
 from sumgp.hyperparameters.optimise import Objective, maximise
 from sumgp.priors import NoiseModel
 from sumgp.solvers.dense import DenseEvidence
@@ -118,12 +118,3 @@ def test_the_value_alone_is_the_value_with_the_gradient() -> None:
     objective = Objective(prior, DenseEvidence(prior, *some_data(T=2)))
     theta = prior.start() + 0.1
     assert objective.value(theta) == pytest.approx(objective(theta)[0], rel=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("shape", "draws"), [((300, 1), 24), ((100, 12), 24), ((200, 3), 12), ((400, 3), 6), ((5000, 2), 6)]
-)
-def test_fewer_draws_where_many_values_tell_hyperparameters(shape: tuple[int, int], draws: int) -> None:
-    assert enough_draws(24, np.ones(shape, dtype=bool)) == draws
-    assert enough_draws(4, np.ones(shape, dtype=bool)) == 4
-    assert enough_draws(24, np.zeros(shape, dtype=bool)) == 24

@@ -1,6 +1,6 @@
 """Searching, drawing and weighting hyperparameters."""
 
-from sumgp.hyperparameters.average import FEWEST_DRAWS, Integration, curvature, enough_draws, integrate
+from sumgp.hyperparameters.average import Integration, curvature, integrate
 from sumgp.hyperparameters.latent_starts import latent_size, latent_starts
 from sumgp.hyperparameters.lengthscale import OneOutput, OutputFit, fit_output
 from sumgp.hyperparameters.optimise import CURVATURE_FLOOR, MapEstimate, Objective, maximise, starting_points

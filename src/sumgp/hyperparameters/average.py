@@ -191,19 +191,7 @@ FIRST = 0.25  # share of the first round in the draws that the law's evidence is
 FEWEST_SCORED = 4  # values of the law's evidence that a guess needs
 NEGLIGIBLE = 0.3  # draws of less than this share of the mean weight are dropped
 
-FEWEST_DRAWS = 6  # with twice as many picked, and a dozen that count
-# The more values there are, the closer hyperparameters are known: fewer draws above so many values in more than so many
-# rows.
-ALL_DRAWS_VALUES, ALL_DRAWS_ROWS = 300, 100
-
 LogScore = Callable[[int, np.ndarray], float]
-
-
-def enough_draws(draws: int, measured: np.ndarray) -> int:
-    """How many of so many draws are made where the entries ``measured`` (N, T) are True."""
-    if len(measured) <= ALL_DRAWS_ROWS:
-        return draws
-    return min(draws, max(FEWEST_DRAWS, round(draws * ALL_DRAWS_VALUES / max(int(measured.sum()), 1))))
 
 
 @dataclass(frozen=True)

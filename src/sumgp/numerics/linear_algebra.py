@@ -106,7 +106,7 @@ def pivoted_cholesky(matrix: np.ndarray, tolerance: float = 1e-12) -> tuple[np.n
     # scipy raises no error for rank < n: info > 0 just says the matrix is semidefinite, which is the expected case.
     factor, pivots, rank, _ = lapack.dpstrf(matrix, lower=1, tol=tolerance * largest)
     order = pivots - 1
-    lower = np.tril(factor)[:, :rank]
+    lower = np.tril(factor[:, :rank])
     unpivoted = np.empty_like(lower)
     unpivoted[order] = lower
     return order[:rank], unpivoted

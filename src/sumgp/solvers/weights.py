@@ -154,6 +154,7 @@ def build_features(
     """
     if prior.latent is not None:
         return latent_features(prior, theta, points)
+    points = points[np.sort(np.unique(points, axis=0, return_index=True)[1])]  # rows are often among a law's points
     hyper = prior.unpack(theta)
     Sigma = hyper.Sigmas[0]
     conditioning = prior.conditioned(Sigma)

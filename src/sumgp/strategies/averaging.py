@@ -18,14 +18,12 @@ import numpy as np
 from sumgp.errors import Status, warn
 from sumgp.hyperparameters import (
     CURVATURE_FLOOR,
-    FEWEST_DRAWS,
     Integration,
     MapEstimate,
     Objective,
     Scan,
     clustered_rows,
     curvature,
-    enough_draws,
     integrate,
     maximise,
 )
@@ -89,7 +87,7 @@ LOW_EFFECTIVE = 5.0  # effective draws below which the report says that few coun
 # narrower than ours, intervals of 50, 80 and 95 % then hold 50.7, 80.8 and 95.4 % of them, not 48.1, 78.0 and 94.1.
 WIDENING = 1.07
 # In so many dimensions no draw is near the maximum and weights are flattened until a dozen count: more tell nothing new.
-MANY_FREE = 40
+MANY_FREE, DRAWS_OF_MANY = 40, 6
 RULED_OUT = 20.0  # log evidence of the data by which a candidate is behind the best, for no law to make up for
 HOPELESS = 60.0  # log density by which a maximum is behind the best, for no volume around it to make up for
 OUT_OF_REACH = 7.0  # candidates whose approximate log evidence is further behind are not averaged over
@@ -262,7 +260,7 @@ def mix(
     large = int(problem.data.measured.sum()) > _most_averaged(problem)
     report: dict[str, Any] = {"candidates": _describe(fitted), "uncertainty": problem.uncertainty}
     n_free = max(p.n_parameters for p in fitted.priors)
-    draws = min(draws, FEWEST_DRAWS) if n_free > MANY_FREE else enough_draws(draws, problem.data.measured)
+    draws = min(draws, DRAWS_OF_MANY) if n_free > MANY_FREE else draws
     if problem.uncertainty == "plug-in" or large or n_free == 0:
         if large and problem.uncertainty == "integrated":
             report["uncertainty"] = (
