@@ -19,6 +19,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sumgp.numerics import cholesky, pivoted_cholesky, solve_cholesky, solve_lower, symmetric_root
 from sumgp.priors import KernelDerivatives, MultitaskPrior, derivative_gram, nullspace_basis
 from sumgp.solvers.functionals import LatentFeatures, Opened, SlopeOfOffset, latent_features
+from sumgp.solvers.low_rank import distinct_of_many
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ def build_features(
     """
     if prior.latent is not None:
         return latent_features(prior, theta, points)
-    points = points[np.sort(np.unique(points, axis=0, return_index=True)[1])]  # rows are often among a law's points
+    points = distinct_of_many(points)  # rows are often among a law's points
     hyper = prior.unpack(theta)
     Sigma = hyper.Sigmas[0]
     conditioning = prior.conditioned(Sigma)
@@ -181,8 +182,7 @@ def build_features(
         B = _place(np.eye(T), np.zeros(0), T, U, Q)
         terms.append(TermFeatures(None, empty, np.zeros((0, 0)), B, prior.mean_variance))
     if U:
-        B = np.zeros((T + U + Q, U))
-        B[T : T + U] = np.diag(np.sqrt(prior.unknown))
+        B = np.eye(T + U + Q)[:, T : T + U] * np.sqrt(prior.unknown)
         terms.append(TermFeatures(None, empty, np.zeros((0, 0)), B, 1.0))
     return FeatureMap(tuple(terms), offset, T + U + Q)
 
