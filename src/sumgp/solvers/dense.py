@@ -161,7 +161,8 @@ def against_points(blocks: np.ndarray, K: np.ndarray) -> np.ndarray:
 KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions
 KRONECKER_ENTRIES = 100  # of the data: with fewer there is no time to be saved
 FEW_VALUES, FEW_ROWS = 300, 100  # measured, up to which one factor of all takes no longer than looking for features
-MOST_WEIGHTS = 1 / 3  # for each measured value, up to which features are faster than one dense factor
+FEW_OF_ONE = 200  # the same for one of several outputs that have nothing in common
+MOST_WEIGHTS = 0.2  # for each measured value, up to which features are faster than one dense factor
 MOST_WEIGHTS_OF_ROWS = 0.6  # for each row, up to which features are faster than the eigendecompositions of complete data
 
 
@@ -243,11 +244,11 @@ class Automatic(Solver):
 
     def _of_many(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> Evidence:
         """By features where these serve."""
-        exact = self._chosen(prior, y).evidence(prior, x, y)
-        if not fits_low_rank(prior, x):
+        exact, measured = self._chosen(prior, y).evidence(prior, x, y), int((~np.isnan(y)).sum())
+        if measured <= FEW_OF_ONE or not fits_low_rank(prior, x):
             return exact
-        complete = isinstance(exact, KroneckerEvidence) and not np.isnan(y).any()
-        most = MOST_WEIGHTS_OF_ROWS * len(y) if complete else MOST_WEIGHTS * int((~np.isnan(y)).sum())
+        complete = isinstance(exact, KroneckerEvidence) and measured == y.size
+        most = MOST_WEIGHTS_OF_ROWS * len(y) if complete else MOST_WEIGHTS * measured
         return LowRankEvidence(prior, x, y, exact, int(most))
 
 
