@@ -101,10 +101,11 @@ class Law(ABC):
         """(n, R) size of the largest term of a row: what a violation is measured against."""
 
     @abstractmethod
-    def relaxed(self, scale: np.ndarray) -> Law:
+    def relaxed(self, scale: np.ndarray, exact: np.ndarray | None = None) -> Law:
         """The same law, continued with matching slope beyond its domain's edge (log of a negative number).
 
-        ``scale`` (C,) is the typical size of each column; inside the domain nothing changes.
+        ``scale`` (C,) is the typical size of each column with its sign. Where the law is defined, the same values meet it;
+        rows that are not ``exact`` (R,), None = those without error, keep their residuals there too.
         """
 
     @abstractmethod
@@ -229,11 +230,11 @@ class SumLaw(Law):
         terms = np.abs(self.F(x) * self.transformed(f)[:, None, :])
         return np.maximum(terms.max(axis=2), np.abs(self.S(x)))
 
-    def relaxed(self, scale: np.ndarray) -> SumLaw:
+    def relaxed(self, scale: np.ndarray, exact: np.ndarray | None = None) -> SumLaw:
         if self.is_linear:
             return self
-        columns = tuple((c, t.relaxed(float(scale[c]))) for c, t in self.columns)
-        select = None if self.select is None else partial(relaxed_rows, self.select, scale)
+        columns = tuple((c, t.relaxed(abs(float(scale[c])))) for c, t in self.columns)
+        select = None if self.select is None else partial(relaxed_rows, self.select, scale, self.noise == 0)
         return replace(self, columns=columns, select=select)
 
     def involved(self) -> np.ndarray:
@@ -284,9 +285,9 @@ class SumLaw(Law):
         return (*lines, f"total: {total}")
 
 
-def relaxed_rows(select: Callable[[Sequence[int]], Law], scale: np.ndarray, rows: Sequence[int]) -> Law:
+def relaxed_rows(select: Callable[[Sequence[int]], Law], scale: np.ndarray, exact: np.ndarray, rows: Sequence[int]) -> Law:
     """Some of the rows of a law that was continued beyond its domain."""
-    return select(rows).relaxed(scale)
+    return select(rows).relaxed(scale, exact[list(rows)])
 
 
 @dataclass(frozen=True)
