@@ -21,7 +21,7 @@ class FunctionLaw(Law):
     residual_function: Callable[[np.ndarray, np.ndarray], np.ndarray]
     jacobian_function: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
     magnitude_function: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
-    relax: Callable[[np.ndarray, np.ndarray], FunctionLaw] | None = None  # of sizes and exact rows, as ``relaxed`` is
+    relax: Callable[[np.ndarray, np.ndarray], FunctionLaw] | None = None  # of sizes and rows, as ``relaxed``
     mentions: np.ndarray | None = field(default=None)  # (C,) columns that occur, None = all
     select: Callable[[Sequence[int]], Law] | None = None  # the law of some of the rows, where more is known of it
 
@@ -55,12 +55,12 @@ class FunctionLaw(Law):
             return np.asarray(self.magnitude_function(f, x), dtype=float).reshape(len(f), self.n_rows)
         return np.abs(self.jacobian(f, x) * f[:, None, :]).max(axis=2)
 
-    def relaxed(self, scale: np.ndarray, exact: np.ndarray | None = None) -> FunctionLaw:
+    def relaxed(self, scale: np.ndarray, clear: np.ndarray | None = None) -> FunctionLaw:
         if self.relax is None:
             return self
-        exact = self.noise == 0 if exact is None else exact
-        select = None if self.select is None else partial(relaxed_rows, self.select, scale, exact)
-        return replace(self.relax(scale, exact), select=select, **self._facts_of(range(self.n_rows)))
+        clear = np.zeros(self.n_rows, dtype=bool) if clear is None else clear
+        select = None if self.select is None else partial(relaxed_rows, self.select, scale, clear)
+        return replace(self.relax(scale, clear), select=select, **self._facts_of(range(self.n_rows)))
 
     def rows(self, chosen: Sequence[int]) -> Law:
         kept = list(chosen)

@@ -117,8 +117,8 @@ class _Relaxed:
     noise: np.ndarray
     bias: np.ndarray
 
-    def __call__(self, scale: np.ndarray, exact: np.ndarray) -> FunctionLaw:
-        law = self.relax(scale, exact)
+    def __call__(self, scale: np.ndarray, clear: np.ndarray) -> FunctionLaw:
+        law = self.relax(scale, clear)
         return replace(law, noise=self.noise, residual_function=_Shifted(law.residual_function, -self.bias))
 
 

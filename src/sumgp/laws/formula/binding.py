@@ -135,22 +135,21 @@ class _FunctionRows:
             notes=tuple(self._notes(row) for row in self.rows),
         )
 
-    def relaxed(self, scale: np.ndarray, exact: np.ndarray) -> FunctionLaw:
+    def relaxed(self, scale: np.ndarray, clear: np.ndarray) -> FunctionLaw:
         """The law without poles, continued beyond its domain's edge from 1e-3 of each argument's size; ``scale`` is (C,)."""
         typical = dict(zip(self.variables.unknown, map(np.float64, scale), strict=True))
         rows = tuple(
-            replace(row, residual=self._without_poles(row.residual, typical, bool(clear)))
-            for row, clear in zip(self.rows, exact, strict=True)
+            replace(row, residual=self._without_poles(row.residual, typical, bool(cleared)))
+            for row, cleared in zip(self.rows, clear, strict=True)
         )
         return replace(self, rows=rows).law(Continuation({symbol: abs(float(size)) for symbol, size in typical.items()}))
 
-    def _without_poles(self, residual: sympy.Expr, typical: Mapping[sympy.Symbol, np.float64], exact: bool) -> sympy.Expr:
-        """Fractions stay where a row has an error, which is one of the row as written, and where constants or derivatives
-        are looked for: where a denominator vanishes, any of them would do."""
+    def _without_poles(self, residual: sympy.Expr, typical: Mapping[sympy.Symbol, np.float64], clear: bool) -> sympy.Expr:
+        """Fractions stay where constants or derivatives are looked for: where a denominator vanishes, any would do."""
         outputs = frozenset(map(sympy.Symbol, self.names.outputs))
         alone = not (residual.free_symbols & typical.keys()) - outputs
         split = split_logarithms(residual, typical)
-        return cleared_of_fractions(split, outputs) if exact and alone else split
+        return cleared_of_fractions(split, outputs) if clear and alone else split
 
     def selected(self, rows: Sequence[int]) -> Law:
         """Some of the rows: a sum where these are sums."""

@@ -41,7 +41,7 @@ def _is_pole(factor: sympy.Expr, outputs: frozenset[sympy.Symbol]) -> bool:
     if not (factor.is_Pow and factor.exp < 0 and factor.free_symbols & outputs):
         return False
     values = image(factor.base)
-    return values.low <= 0 <= values.high
+    return values.low < 0 < values.high  # with a pole that has two sides
 
 
 def _has_pole(expression: sympy.Expr, outputs: frozenset[sympy.Symbol]) -> bool:
