@@ -13,7 +13,7 @@ from sumgp.priors import LowRankTask, MultitaskPrior, NoiseModel, OneOutputTask,
 from sumgp.priors.kernels import hyper_priors
 from sumgp.solvers.dense import Automatic, Dense, DenseEvidence, KroneckerEvidence
 from sumgp.solvers.independent import IndependentEvidence, are_independent
-from sumgp.solvers.low_rank import LowRankEvidence, distinct_of_many, spread_order
+from sumgp.solvers.low_rank import LowRankEvidence, distinct, spread_order
 
 N = 130
 ROWS = np.random.default_rng(3).uniform(0.5, 3.0, N)
@@ -156,8 +156,6 @@ def test_rows_in_spread_order_lie_all_over_the_inputs() -> None:
     assert gaps.min() > 0.02
 
 
-def test_points_of_many_are_taken_once_in_their_order() -> None:
-    x = np.random.default_rng(0).permutation(200)[:, None].astype(float)
-    np.testing.assert_array_equal(distinct_of_many(np.vstack([x, x[::-1]])), x)
-    few = np.zeros((300, 2))
-    assert distinct_of_many(few) is few
+def test_points_are_taken_once_in_their_order() -> None:
+    x = np.random.default_rng(0).permutation(20)[:, None].astype(float)
+    np.testing.assert_array_equal(distinct(np.vstack([x, x[::-1]])), x)

@@ -271,8 +271,6 @@ def spread_order(x: np.ndarray) -> np.ndarray:
 MANY_POINTS = 300  # up to which points that occur twice cost less than looking for them
 
 
-def distinct_of_many(points: np.ndarray) -> np.ndarray:
-    """Points (n, D), where there are many without those that occurred before: pivots are chosen among the others anyhow."""
-    if len(points) <= MANY_POINTS:
-        return points
+def distinct(points: np.ndarray) -> np.ndarray:
+    """Points (n, D) without those that occurred before: pivots are chosen among the others anyhow."""
     return points[np.sort(np.unique(points, axis=0, return_index=True)[1])]

@@ -19,7 +19,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sumgp.numerics import cholesky, pivoted_cholesky, solve_cholesky, solve_lower, symmetric_root
 from sumgp.priors import KernelDerivatives, MultitaskPrior, derivative_gram, nullspace_basis
 from sumgp.solvers.functionals import LatentFeatures, Opened, SlopeOfOffset, latent_features
-from sumgp.solvers.low_rank import distinct_of_many
+from sumgp.solvers.low_rank import MANY_POINTS, distinct
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def build_features(
     """
     if prior.latent is not None:
         return latent_features(prior, theta, points)
-    points = distinct_of_many(points)  # rows are often among a law's points
+    points = distinct(points) if len(points) > MANY_POINTS else points  # rows are often among a law's points
     hyper = prior.unpack(theta)
     Sigma = hyper.Sigmas[0]
     conditioning = prior.conditioned(Sigma)
