@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import typer
 from rich.console import Console
@@ -19,7 +18,7 @@ from sumgp.cli.outputs import check_folder, load_plotting, stages
 from sumgp.cli.points import as_points, default_count, grid_over, points_from, require_filled
 from sumgp.cli.tables import Reading, as_csv, escape_note, number_columns, read_table
 from sumgp.estimator import KERNELS, STRATEGIES, ConstrainedGP, kernel_named, strategy_named
-from sumgp.files import model_bytes, write_files
+from sumgp.files import model_bytes, plain, write_files
 from sumgp.laws import FormulaConstraint
 from sumgp.numerics import threads_for
 
@@ -94,7 +93,8 @@ def fitted_study(
 
 def _tell_summary(console: Console, found: report.FitStudy, files: list[Path], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(plain({**report.as_numbers(found), "files": list(map(str, files))}), indent=2))
+        numbers = {**report.as_numbers(found), "files": list(map(str, files))}
+        typer.echo(json.dumps(plain(numbers, lambda value: None), indent=2))  # NaN and infinities become null
         return
     print_summary(console, found, files)
     data = found.model.data_
@@ -163,19 +163,6 @@ def result_files(found: report.FitStudy, title: str) -> dict[str, bytes]:
         PREDICTIONS: as_csv(found.posterior.to_frame()),
         REPORT: report.render_fit(found, title).encode(),
     }
-
-
-def plain(value: Any) -> Any:
-    """JSON of numbers and words; NaN and infinities become null."""
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def print_summary(console: Console, found: report.FitStudy, files: Sequence[Path]) -> None:

@@ -215,13 +215,9 @@ def is_known(kind: type) -> bool:
 
 
 def public_dataclasses(module: ModuleType) -> dict[str, type]:
-    """Frozen dataclasses that a module defines itself and does not hide."""
-    found = {name: value for name, value in vars(module).items() if isinstance(value, type) and is_dataclass(value)}
-    return {
-        name: value
-        for name, value in found.items()
-        if value.__module__ == module.__name__ and not name.startswith("_") and value.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    }
+    """Classes of a module's own that models may hold."""
+    own = {name: value for name, value in vars(module).items() if isinstance(value, type)}
+    return {name: kind for name, kind in own.items() if kind.__module__ == module.__name__ and is_known(kind)}
 
 
 @cache
