@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ import sympy
 from sumgp.laws.formula.algebra import as_float, residual_expression, shown, shown_terms
 from sumgp.laws.formula.checks import Row, check_row, check_together, never_defined
 from sumgp.laws.formula.constraint import term_note
-from sumgp.laws.formula.functions import Continuation, InputFunction, RowFunctions, Variables, compile_rows, read_variables
+from sumgp.laws.formula.functions import InputFunction, RowFunctions, Variables, compile_rows, read_variables
 from sumgp.laws.formula.hints import Place
 from sumgp.laws.formula.intervals import EmptyDomainError
 from sumgp.laws.formula.terms import Reading, SumTerm, multiplied_out, obstacle, read_sum, without_even_roots
@@ -111,12 +111,12 @@ class _FunctionRows:
     variables: Variables
     names: Names
 
-    def law(self, continuation: Continuation | None = None) -> FunctionLaw:
+    def law(self, sizes: Mapping[sympy.Symbol, float] | None = None) -> FunctionLaw:
         unknown = self.variables.unknown
         used = frozenset().union(*(row.expanded.free_symbols for row in self.rows))
         # A product alone is zero where the law holds: its size is that of the terms it is made of.
         measured = [row.residual if row.residual.is_Add else row.expanded for row in self.rows]
-        program = compile_rows([row.residual for row in self.rows], unknown, continuation, measured)
+        program = compile_rows([row.residual for row in self.rows], unknown, sizes, measured)
         functions = RowFunctions(program, self.variables)
         return FunctionLaw(
             outputs=self.names.outputs,
@@ -137,7 +137,7 @@ class _FunctionRows:
     def relaxed(self, scale: np.ndarray) -> FunctionLaw:
         """The law continued beyond its domain's edge, from 1e-3 of each argument's size; ``scale`` is (C,)."""
         sizes = {symbol: float(size) for symbol, size in zip(self.variables.unknown, scale, strict=True)}
-        return self.law(Continuation(sizes))
+        return self.law(sizes)
 
     def selected(self, rows: Sequence[int]) -> Law:
         """Some of the rows: a sum where these are sums."""

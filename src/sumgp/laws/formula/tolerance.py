@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from sumgp.laws.formula.hints import Place
-from sumgp.laws.law import Law
 
 TO_BE_ESTIMATED = math.nan  # standard deviation of a law's error that the data are to tell
 TOLERANCE_SIGNS = ("+/-", "+-", "±")
@@ -47,8 +42,3 @@ def split_tolerance(text: str) -> Tolerant:
             "per cent), or the word unknown, to have it estimated; for two values of a root give the law squared"
         )
     return Tolerant(law.rstrip(), float(size))
-
-
-def held_up_to(law: Law, sds: np.ndarray, texts: Sequence[str]) -> Law:
-    """The law with errors of these standard deviations (R,)."""
-    return replace(law, noise=sds, labels=tuple(texts))
