@@ -10,7 +10,7 @@ import numpy as np
 
 from sumgp.data import Dates
 from sumgp.prediction import Posterior, input_label
-from sumgp.report.drawing import LIGHT, NARROW, Band, Curve, Map, Mark, Panel, Points, Theme, dark_colours, figure
+from sumgp.report.drawing import LIGHT, NARROW, WIDTH, Band, Curve, Map, Mark, Panel, Points, Theme, dark_colours, figure
 from sumgp.report.fit_study import LEVEL, FitStudy
 from sumgp.report.interactive import Picture, interactive
 from sumgp.report.scores import counts, left_out_panel, residual_sizes
@@ -33,9 +33,7 @@ def fit_pictures(found: FitStudy) -> list[Picture]:
     """The outputs, the law where there is one, and calibration by leave-out where that is known."""
     over = _over(found)
     if is_map(found.posterior):
-        maps, across = map_panels(found, LIGHT), input_label(found.posterior)
-        light = figure(maps, across, LIGHT, MAP_HEIGHT, MAP_COLUMNS)
-        pictures = [Picture("maps", "fit", MAPS, light, in_dark(light), interactive=interactive("maps", maps, across))]
+        pictures = [_picture("maps", MAPS, map_panels(found, LIGHT), input_label(found.posterior), MAP_HEIGHT)]
     else:
         panels = dated(output_panels(found, LIGHT), found)
         pictures = [_picture("outputs", _outputs_caption(found), panels, over, OUTPUT_HEIGHT)]
@@ -43,20 +41,15 @@ def fit_pictures(found: FitStudy) -> list[Picture]:
         pictures.append(_picture("law", LAW, dated([law_panel(found, LIGHT)], found), over, LAW_HEIGHT))
     if counts(found.left_out):
         panels = [left_out_panel(found.left_out, LIGHT)]
-        light = figure(panels, NOMINAL, LIGHT, CALIBRATION_HEIGHT, width=NARROW)
-        script = interactive("calibration", panels, NOMINAL)
-        pictures.append(Picture("calibration", "fit", CALIBRATION, light, in_dark(light), interactive=script))
+        pictures.append(_picture("calibration", CALIBRATION, panels, NOMINAL, CALIBRATION_HEIGHT, NARROW))
     return pictures
 
 
-def _picture(name: str, caption: str, panels: Sequence[Panel], over: str, height: float) -> Picture:
+def _picture(name: str, caption: str, panels: Sequence[Panel], over: str, height: float, width: float = WIDTH) -> Picture:
     """A figure in both themes, and what the script draws in its place."""
-    wide = figure(panels, over, LIGHT, height, _columns(panels))
-    return Picture(name, "fit", caption, wide, in_dark(wide), interactive=interactive(name, panels, over))
-
-
-def _columns(panels: Sequence[Panel]) -> int:
-    return 1 if len(panels) <= 3 else 2
+    columns = MAP_COLUMNS if name == "maps" else 1 if len(panels) <= 3 else 2
+    light = figure(panels, over, LIGHT, height, columns, width)
+    return Picture(name, "fit", caption, light, in_dark(light), interactive=interactive(name, panels, over))
 
 
 def _outputs_caption(found: FitStudy) -> str:

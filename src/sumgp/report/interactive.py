@@ -147,10 +147,10 @@ class Picture:
     interactive: Interactive | None = None
 
 
-def templates(package: str = "sumgp.report") -> Environment:
-    """The templates of a package, and those next to this file; text is escaped, a misspelt name is an error."""
+def templates(package: str = "sumgp.report", folder: str = ".") -> Environment:
+    """The templates in a folder of a package, and those next to this file; text is escaped, a misspelt name is an error."""
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(package, "."), PackageLoader("sumgp.report", ".")]),
+        loader=ChoiceLoader([PackageLoader(package, folder), PackageLoader("sumgp.report", ".")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
