@@ -68,8 +68,8 @@ class WildValues:
         named = ", ".join(map(str, self.rows[1:NAMED_ROWS])) + (", ..." if len(self.rows) > NAMED_ROWS else "")
         also = f" ({counted(more, 'more value')} as far outside, {'row' if more == 1 else 'rows'} {named})" if more else ""
         return (
-            f"Y: {place}{also}, while {others}: no noise explains both, and the fit now takes {self.output!r} for very "
-            f"noisy; correct {'them' if more else 'the value'}, or write NaN where nothing was measured"
+            f"Y: {place}{also}, while {others}: no noise explains both, so that the fit now treats {self.output!r} as "
+            f"very noisy; correct {'them' if more else 'the value'}, or write NaN where nothing was measured"
         )
 
 
@@ -84,7 +84,7 @@ def warn_of_wild_values(found: tuple[WildValues, ...]) -> None:
     for wild in found[:MOST_NAMED]:
         warn(wild.words)
     if len(found) > MOST_NAMED:
-        warn(f"Y: {len(found) - MOST_NAMED} more such findings")
+        warn(f"Y: {counted(len(found) - MOST_NAMED, 'more such finding')}")
 
 
 def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
@@ -109,8 +109,8 @@ def check_closed(problem: FitProblem) -> bool:
         named = ", ".join(str(row) for row in found.misprints[:NAMED_ROWS])
         more = ", ..." if len(found.misprints) > NAMED_ROWS else ""
         warn(
-            f"a law that all other complete rows meet up to rounding is missed in {counted(len(found.misprints), 'row')} "
-            f"({named}{more}, counted from 0); look for a misprint there, or write NaN in place of the wrong value"
+            f"{counted(len(found.misprints), 'row')} ({named}{more}, counted from 0) violate a law that all other complete "
+            "rows meet up to rounding; look for a typing error there, or write NaN in place of the wrong value"
         )
     return found is not None and found.all_closed
 
@@ -137,7 +137,7 @@ def checked_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, 
     words = f"{wild[0].output!r} has {wild[0].value:g} in row {wild[0].rows[0]}" if wild else ""
     copies, count = copied_rows(problem.data) if problem.noise.known is None else 0, len(problem.data.x)
     if not wild and copies > FEW_COPIES * count:
-        words = f"{copies} of {count} rows are copies of others, from which noise looks smaller than it is"
+        words = f"{copies} of {count} rows are copies of others, which makes the noise look smaller than it is"
         warn(f"{words}; remove rows that were not measured separately")
     if not words and problem.noise.known is None and problem.noise.row_factor is None:
         words = changing_noise(problem, posterior, rows)
@@ -153,8 +153,8 @@ def changing_noise(problem: FitProblem, posterior: Posterior, rows: np.ndarray) 
         for what, values in {**along, "with its size": np.abs(mean)}.items():
             ratio = spread_ratio(np.abs(y - mean), y, values)
             if ratio > DIFFERENT:
-                words = f"the noise of {name!r} changes {ratio:.0f}-fold {what}, and one value is taken for all rows"
-                warn(f"{words}: bands are too narrow where it is large; give noise= an array of the shape of Y")
+                words = f"the noise of {name!r} changes {ratio:.0f}-fold {what}, but one value is used for all rows"
+                warn(f"{words}: bands are too narrow where it is large; give noise= an array with the shape of Y")
                 return words
     return ""
 
@@ -198,7 +198,7 @@ def law_failure(posterior: Posterior, law: Law) -> str:
     if not bad.any():
         return ""
     first, row = np.argwhere(bad)[0]
-    what = "is not defined" if np.isnan(residual[first, row]) else f"is missed by {residual[first, row]:.2g}"
+    what = "is not defined" if np.isnan(residual[first, row]) else f"is violated by {residual[first, row]:.2g}"
     count = int(bad.any(axis=1).sum())
     return f"law {law.labels[row]!r} {what} at x = {np.round(x[first], 6).tolist()} ({count} of {len(x)} rows)"
 
@@ -218,7 +218,7 @@ def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> 
             pulling = " or ".join(word for word in who if who[word] is not None) + f" pulls {name!r} away from its data"
             if distance > MISFIT:
                 return f"{pulling} by {distance:.3g} standard deviations of the noise"
-            return f"{pulling}: what it leaves of them, {size:.2g} of their sd, is smooth and no noise"
+            return f"{pulling}: the residuals, {size:.2g} of the output's sd, vary smoothly, as noise does not"
     return ""
 
 

@@ -44,7 +44,7 @@ def data_beyond(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> 
     count = np.sum((in_noise > BEYOND) & (far > BEYOND_SIZE), axis=0)
     t = int(count.argmax())
     words = f"{count[t]} of {len(rows)} measured values of {problem.data.output_names[t]!r} lie outside its bounds "
-    return "" if count[t] < 2 else f"{words}by more than noise explains, up to {in_noise[:, t].max():.3g} of its sds"
+    return "" if count[t] < 2 else f"{words}by more than noise explains, by up to {in_noise[:, t].max():.3g} of its sds"
 
 
 def warn_if_repeats_contradict(problem: FitProblem) -> None:
@@ -60,6 +60,6 @@ def warn_if_repeats_contradict(problem: FitProblem) -> None:
         if np.any(gap > stated):
             worst = int(np.argmax(gap - stated))
             warn(
-                f"noise: rows at the same input differ in {name!r} by {gap[worst]:.3g} from their mean, with a stated "
-                f"standard deviation of {sd[seen, t][worst]:.3g}; give a larger one, or leave noise='per-output'"
+                f"noise: rows at the same input differ from their mean in {name!r} by {gap[worst]:.3g}, although the stated "
+                f"standard deviation is {sd[seen, t][worst]:.3g}; give a larger one, or leave noise='per-output'"
             )

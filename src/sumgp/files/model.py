@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,19 +24,7 @@ from sumgp.strategies import Fitted, Strategy, Unconstrained
 
 FORMAT = "sumgp model"
 VERSION = 1  # of the format: a reader refuses files of a later one
-SETTINGS = (
-    "outputs",
-    "inputs",
-    "kernel",
-    "noise",
-    "strategy",
-    "solver",
-    "uncertainty",
-    "groups",
-    "rank",
-    "restarts",
-    "random_state",
-)
+SETTINGS = tuple(name for name in signature(ConstrainedGP).parameters if name not in ("constraint", "constants"))
 SAME_LAW = 1e-9  # relative difference of residuals up to which a law handed over again is the one of the fit
 # What arithmetic on arrays of disagreeing shapes raises: a file of right types can still make no sense.
 SENSELESS = (SumGPError, ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, np.linalg.LinAlgError)

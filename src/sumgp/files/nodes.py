@@ -138,7 +138,7 @@ class Reader:
         law = self._imposed_law(shift)
         for value, length in ((shift, law.n_columns), (scale, law.n_columns), (row_scale, law.n_rows)):
             if not isinstance(value, np.ndarray) or value.shape != (length,) or not np.all(np.isfinite(value)):
-                raise DataError("model file: the law has another number of columns or rows than the stored sizes")
+                raise DataError("model file: the numbers of columns and rows of the law are not those of the stored sizes")
         key = shift.tobytes() + scale.tobytes() + row_scale.tobytes()
         if key not in self._unit_free:
             relaxed = law.relaxed(np.maximum(np.abs(shift), scale))

@@ -190,7 +190,7 @@ def sentence(count: Count) -> str:
 def remark(total: int) -> str:
     """What a count of ``total`` measurements can tell, for readers of a table."""
     low, high = Count(0.95, 0, total).expected()
-    few = " These are few: the counts can show only large faults." if total < FEW else ""
+    few = " With so few measurements the counts show only large faults." if total < FEW else ""
     return (
         "Each measurement is predicted from all other rows, with the hyperparameters of the whole fit; calibrated intervals "
         f"would hold {low} to {high} of {total} at 95 %, in 19 of 20 cases.{few}"

@@ -186,7 +186,7 @@ def _calibration(found: FitStudy) -> Iterator[Advice]:
             "Average over hyperparameters (leave out --plug-in), look for outliers, or try another kernel.",
         )
     elif found_counts[0].inside > found_counts[0].expected(CLEAR)[1]:
-        yield Advice(True, f"{sentence(found_counts[0])}: the intervals are wider than they need be.{few}")
+        yield Advice(True, f"{sentence(found_counts[0])}: the intervals are wider than necessary.{few}")
     else:
         yield Advice(True, f"{sentence(widest)}, as expected if calibrated.{few}")
 
@@ -214,6 +214,6 @@ def _beyond(found: FitStudy) -> Iterator[Advice]:
     if outside.any():
         yield Advice(
             True,
-            f"{percent(outside.mean())} of the prediction points lie beyond the data: there the answer returns to the mean "
-            "in a lengthscale or two, and the law still holds.",
+            f"{percent(outside.mean())} of the prediction points lie beyond the data: there the predictions return to the "
+            "mean within a lengthscale or two, and the law still holds.",
         )

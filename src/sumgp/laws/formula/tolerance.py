@@ -12,6 +12,7 @@ TO_BE_ESTIMATED = math.nan  # standard deviation of a law's error that the data 
 TOLERANCE_SIGNS = ("+/-", "+-", "±")
 _SIGN = re.compile(r"`[^`]*`|(?P<sign>\+/-|\+-|±)")
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
+SOFT = "may stand only once, at the end of a law, followed by the size of its error: a + b = 1 +- 0.5"
 LARGEST = 1e150  # squares of larger numbers are no doubles
 
 
@@ -31,7 +32,7 @@ def split_tolerance(text: str) -> Tolerant:
     law, size = text[: last.start()], text[last.end() :]
     place = Place(text, last.start(), len(text))
     if "=" not in law or len(signs) > 1:
-        raise place.error(f"{last['sign']} stands once, at the end of a law, before the size of its error: a + b = 1 +- 0.5")
+        raise place.error(f"{last['sign']} {SOFT}")
     if size.strip().lower() == "unknown":
         return Tolerant(law.rstrip(), TO_BE_ESTIMATED)
     if law.rstrip().endswith("(") and size.rstrip().endswith(")"):
