@@ -10,9 +10,9 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from sumgp import datasets
+from sumgp.cli.fit import rich_table
 from sumgp.cli.outputs import stages
 from sumgp.cli.tables import as_csv
 from sumgp.estimator import ConstrainedGP
@@ -100,12 +100,7 @@ def _show(console: Console, data: datasets.Dataset, lines: list[Line]) -> None:
     missing, rows = int(data.Y.isna().sum().sum()), len(data.Y)
     console.print(f"{rows} rows of position z and velocity v, {missing} of {2 * rows} values missing", highlight=False)
     console.print(f"law: {data.law}", highlight=False)
-    table = Table()
-    for position, name in enumerate(HEADER):
-        table.add_column(name, justify="left" if position == 0 else "right")
-    for line in lines:
-        table.add_row(*_words(line), style="bold" if line.name == "linearized" else None)
-    console.print(table)
+    console.print(rich_table(_page_table(lines)))
 
 
 def _page_table(lines: list[Line]) -> PlainTable:

@@ -11,6 +11,7 @@ import pandas as pd
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from sumgp import report
 from sumgp.cli import arguments
@@ -189,13 +190,6 @@ def rich_table(table: report.PlainTable) -> Table:
         # Other headers break between their words; this one would lose its sign.
         made.add_column(name, justify="left" if position == 0 else "right", overflow="fold", no_wrap=name.endswith("%"))
     for number, row in enumerate(table.rows):
-        marked = [
-            f"[bold]{_unmarked(cell)}[/bold]" if (number, i) in table.best else _unmarked(cell) for i, cell in enumerate(row)
-        ]
-        made.add_row(*marked)
+        # Names of columns are text, not markup.
+        made.add_row(*(Text(cell, "bold" if (number, i) in table.best else "") for i, cell in enumerate(row)))
     return made
-
-
-def _unmarked(cell: str) -> str:
-    """Names of columns are text, not markup."""
-    return cell.replace("[", r"\[")

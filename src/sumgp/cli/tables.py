@@ -192,6 +192,7 @@ def _read_text(path: Path, reading: Reading) -> pd.DataFrame:
 
 def header_line(path: Path) -> str:
     """The first line of a text table, or DataError."""
+    _check_file(path)
     try:
         with path.open(encoding="utf-8-sig", newline=None) as stream:
             line = stream.readline(LONGEST_HEADER)
