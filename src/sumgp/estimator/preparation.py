@@ -45,7 +45,7 @@ KERNELS: Mapping[str, Callable[[], Any]] = {
     "matern12": lambda: Matern(nu=0.5),
     "matern32": lambda: Matern(nu=1.5),
     "matern52": lambda: Matern(nu=2.5),
-    "rational-quadratic": lambda: RationalQuadratic(alpha=2.0, alpha_bounds="fixed"),
+    "rational-quadratic": lambda: RationalQuadratic(alpha=2.0, alpha_bounds="fixed"),  # as among the kernels tried
 }
 STRATEGIES: Mapping[str, Callable[[], Any]] = {
     "collocated": Collocated,

@@ -41,9 +41,7 @@ def verdict(found: FitStudy) -> Verdict:
     rest = "" if not asking else f" {asking} finding{'s' if asking > 1 else ''} below should be looked at."
     if found.violation is None:
         return Verdict("look" if asking else "plain", f"Fitted without a law.{rest}")
-    ratio = float("nan")
-    if found.plain_left_out is not None:
-        ratio = _ratio(found.left_out.rmse, found.plain_left_out.rmse)
+    ratio = _ratio(found)
     if ratio > 1.0 + CLEARLY:
         text = f"The law makes the predictions worse: the error on left-out rows is {percent(ratio - 1.0)} larger"
         return Verdict("worse", f"{text} than without it.{rest}")
@@ -103,9 +101,7 @@ def _law(found: FitStudy) -> Iterator[Advice]:
     if found.violation is None:
         return
     yield Advice(True, _kept(found.violation.own, found.model.law_))  # type: ignore[arg-type]
-    if found.plain_left_out is None:
-        return
-    ratio = _ratio(found.left_out.rmse, found.plain_left_out.rmse)
+    ratio = _ratio(found)
     if ratio > 1.0 + CLEARLY:
         yield Advice(
             False,
@@ -134,8 +130,14 @@ def _kept(missed: np.ndarray, law: Law) -> str:
     )
 
 
-def _ratio(own: np.ndarray, other: np.ndarray) -> float:
-    """Geometric mean over outputs, so that units do not matter; NaN where nothing can be compared."""
+def _ratio(found: FitStudy) -> float:
+    """Error on left-out rows over that without the law, as a geometric mean over outputs, so that units do not matter.
+
+    NaN where nothing can be compared.
+    """
+    if found.plain_left_out is None:
+        return float("nan")
+    own, other = found.left_out.rmse, found.plain_left_out.rmse
     both = np.isfinite(own) & np.isfinite(other) & (own > 0) & (other > 0)
     return float(np.exp(np.mean(np.log(own[both] / other[both])))) if both.any() else float("nan")
 

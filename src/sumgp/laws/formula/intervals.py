@@ -72,8 +72,8 @@ class Interval:
 
 
 REALS = Interval(-math.inf, math.inf, True, True)
-_POSITIVE = Interval(0.0, math.inf, True, True)
-_NOT_NEGATIVE = Interval(0.0, math.inf, False, True)
+_POSITIVE = Interval(0.0, math.inf, True, True)  # where log is defined
+_NOT_NEGATIVE = Interval(0.0, math.inf, False, True)  # where sqrt is
 _UNIT = Interval(-1.0, 1.0)  # values of sine and cosine
 _MINUS = Interval(-1.0, -1.0)  # the number -1, as a factor
 _DOMAINS = {"log": _POSITIVE, "sqrt": _NOT_NEGATIVE, "asin": _UNIT, "acos": _UNIT}
