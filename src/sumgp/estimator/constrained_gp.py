@@ -138,14 +138,21 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         self.fit_report_.details.update({} if bounding is None else bounding.report(problem.data))
         dates = {name: str(dates) for name, dates in tables.calendar.items()}
         self.fit_report_.details.update({"dates": dates} if dates else {})
-        rows = soundness.rows_to_check(problem)
+        status = self._checked_status(problem, imposed, stated)
+        if status and self.fit_report_.status == Status.CONVERGED:
+            self.fit_report_ = replace(self.fit_report_, status=status)
+        return self
+
+    def _checked_status(self, problem: FitProblem, imposed: Law | None, stated: Law | None) -> str:
+        """What the status must say besides "converged", empty where nothing is wrong with fit, data and law. Warns."""
+        rows, fitted = soundness.rows_to_check(problem), self.fitted_
 
         def predict(x: np.ndarray) -> Posterior:
             return replace(self.posterior(x), law=problem.law)
 
         posterior = predict(problem.data.x[rows])
         status = soundness.checked_status(problem, posterior, rows, imposed)
-        if not status and bounding is not None:
+        if not status and self.bounding_ is not None:
             status = bounds_status(problem, posterior, rows, stated)
         if imposed is not None:
             measured = problem.data.measured[rows]
@@ -154,11 +161,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
                 status = open_branch(posterior, imposed, measured, predict)
             doubt = soundness.doubts(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
             status = status or doubt
-        if status and self.fit_report_.status == Status.CONVERGED:
-            self.fit_report_ = replace(self.fit_report_, status=status)
         if problem.noise.known is not None:
             warn_if_repeats_contradict(problem)
-        return self
+        return status
 
     def _problem(
         self, X: Any, Y: Any, progress: Callable[[str], None], sample_weight: Any = None
