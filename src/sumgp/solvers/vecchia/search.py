@@ -69,10 +69,7 @@ def map_bytes(n_rows: int, n_inputs: int, n_outputs: int, gaps: bool) -> float:
     with 3,000 rows were measured.
     """
     carried = n_outputs * (n_outputs + 1) if gaps else n_outputs
-    return (
-        NUMBER * n_rows * (2.0 * (3.0 * n_inputs + carried + 6) + 14.0 * n_outputs + 4.0 * n_inputs + 2.0 * carried)
-        + WORKSPACE
-    )
+    return NUMBER * n_rows * (10.0 * n_inputs + 4.0 * carried + 14.0 * n_outputs + 12.0) + WORKSPACE
 
 
 def check_map_memory(n_rows: int, n_inputs: int, n_outputs: int, gaps: bool) -> None:
