@@ -37,7 +37,7 @@ def outputs(seed: int = 0, sd: float = 0.05) -> np.ndarray:
 
 def plug_in(constraint: Any = None, **more: Any) -> ConstrainedGP:
     """A quick fit: one kernel, one search."""
-    return ConstrainedGP(constraint, **{"kernel": "rbf", "uncertainty": "plug-in", "restarts": 0, **more})
+    return ConstrainedGP(constraint, **{"kernel": RBF(), "uncertainty": "plug-in", "restarts": 0, **more})
 
 
 Y = outputs()
