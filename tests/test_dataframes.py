@@ -29,7 +29,7 @@ FRAME = pd.DataFrame({"t": T, "a": Y[:, 0], "b": Y[:, 1], "site": "north"})
 
 
 def model(**settings) -> sumgp.ConstrainedGP:
-    given = {"outputs": ["a", "b"], "inputs": ["t"], "kernel": "rbf", "uncertainty": "plug-in", "restarts": 0}
+    given = {"outputs": ["a", "b"], "inputs": ["t"], "uncertainty": "plug-in", "restarts": 0}
     return sumgp.ConstrainedGP("a + b = 1", **{**given, **settings})
 
 
@@ -58,7 +58,7 @@ def test_every_table_gives_the_same_numbers(kind: str) -> None:
 def test_arrays_of_xarray() -> None:
     labelled = xr.DataArray(Y, dims=("t", "output"), coords={"output": ["a", "b"]})
     x = xr.DataArray(T, dims="t", name="t")
-    gp = sumgp.ConstrainedGP("a + b = 1", kernel="rbf", uncertainty="plug-in", restarts=0).fit(x, labelled)
+    gp = sumgp.ConstrainedGP("a + b = 1", uncertainty="plug-in", restarts=0).fit(x, labelled)
     assert gp.data_.input_names == ("t",)
     np.testing.assert_allclose(gp.predict(x), REFERENCE, rtol=1e-12)
     with pytest.raises(sumgp.DataError, match="one or two dimensions"):
