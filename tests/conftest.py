@@ -20,6 +20,7 @@ UNMEASURED = tuple(
     f"tests/{place}"
     for place in (
         *("calibration/", "properties/", "studies/", "cli/test_bench", "laws/test_formula_fuzz"),
+        *("conformance/test_engines.py::test_promised", "conformance/test_strategies.py::test_promised"),
         *("equivalence/test_never_worse", "paper_method/test_engines_mcmc"),
         "strategies/test_collocated_fields.py::test_the_heat_equation_halves_the_error",
         "strategies/test_markov_fits.py::test_long_series_choose",
