@@ -24,7 +24,7 @@ ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/
 $(shell rm -f $(READY) $(BENCH_READY) $(BROWSER_READY))
 endif
 
-.PHONY: test types pages test-cpus test-browser test-wheel demo app bench docs format soak mutants clean
+.PHONY: test suite types pages test-cpus test-browser test-wheel demo app bench docs format soak mutants clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -51,7 +51,9 @@ $(BROWSER_READY): $(READY)
 test: $(READY)
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
-	@$(MAKE) --no-print-directory -j 2 types pages  # side by side: each keeps one core busy, as the tests keep two
+	@$(MAKE) --no-print-directory -j 3 types pages suite  # side by side: what waits leaves its core to the others
+
+suite: $(READY)
 	$(BIN)/python -m pytest -q --cov --cov-report=term:skip-covered
 
 types: $(READY)

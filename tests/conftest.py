@@ -15,11 +15,23 @@ hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=Tr
 hypothesis.settings.load_profile("repeatable")
 
 # Measuring the lines that a test runs makes it half as slow again. It is left out for whole fits that are judged by their
-# numbers, whose lines the tests of the parts run too, and for tests of tools, studies and texts.
+# numbers, whose lines the tests of the parts or others beside them run too, and for tests of tools, studies and texts.
 UNMEASURED = tuple(
     f"tests/{place}"
     for place in (
         *("calibration/", "properties/", "studies/", "cli/test_bench", "laws/test_formula_fuzz"),
+        *("conformance/test_engines.py::test_promised", "conformance/test_strategies.py::test_promised"),
+        *("equivalence/test_never_worse", "paper_method/test_engines_mcmc"),
+        "strategies/test_collocated_fields.py::test_the_heat_equation_halves_the_error",
+        "strategies/test_markov_fits.py::test_long_series_choose",
+        "strategies/test_markov_fits.py::test_repeated_and_unordered_times",
+        "strategies/test_markov_fits.py::test_samples_lie_on_the_law",
+        "strategies/test_markov_fits.py::test_the_same_hyperparameters_are_found",
+        "strategies/test_markov_motion.py::test_units_and_the_order_of_outputs",
+        "strategies/test_vecchia_fits.py::test_exact_data_with_near_duplicates",
+        "strategies/test_vecchia_fits.py::test_noise_covariance_between_outputs",
+        "strategies/test_vecchia_fits.py::test_order_of_rows_and_outputs",
+        "strategies/test_vecchia_fits.py::test_outputs_in_other_units",
         *("trust/test_families", "trust/test_flat_curves", "trust/test_many_periods", "trust/test_output_order"),
         *("trust/test_several_laws", "trust/test_single_points"),
         *("test_architecture", "test_docs_examples", "test_families_tool", "test_fit_report_page", "test_gallery"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import check_imports
 
 TOOL = Path(check_imports.__file__)
+Run = Callable[[Path], tuple[int, str]]
 
 
 @pytest.fixture
@@ -28,8 +30,10 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
-def run(package: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(TOOL), str(package)], capture_output=True, text=True, check=False)
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Exit status and printed text of the command on a folder."""
+    return lambda folder: (check_imports.main([str(folder)]), capsys.readouterr().out)
 
 
 def test_the_package_is_in_order() -> None:
@@ -40,9 +44,8 @@ def test_the_package_is_in_order() -> None:
     assert [str(o) for o in check_imports.studies_imported(folder)] == []
 
 
-def test_a_tree_in_order_passes(package: Path) -> None:
-    result = run(package)
-    assert (result.returncode, result.stdout) == (0, "")
+def test_a_tree_in_order_passes(package: Path, run: Run) -> None:
+    assert run(package) == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -60,41 +63,38 @@ def test_a_tree_in_order_passes(package: Path) -> None:
         ("from sumgp.unheard_of import thing\n", 1, "sumgp.unheard_of"),
     ],
 )
-def test_an_import_down_the_list_fails(package: Path, source: str, line: int, imported: str) -> None:
+def test_an_import_down_the_list_fails(package: Path, source: str, line: int, imported: str, run: Run) -> None:
     file = package / "laws" / "bad.py"
     file.write_text(source)
-    result = run(package)
-    assert result.returncode == 1
-    assert result.stdout == f"{file}:{line} sumgp.laws imports {imported}\n"
+    assert run(package) == (1, f"{file}:{line} sumgp.laws imports {imported}\n")
 
 
 @pytest.mark.parametrize(
     "source", ["from sumgp.laws.linear import LinearConstraint\n", "from .laws.linear import LinearConstraint\n"]
 )
-def test_a_module_behind_the_front_of_another_part_fails(package: Path, source: str) -> None:
+def test_a_module_behind_the_front_of_another_part_fails(package: Path, source: str, run: Run) -> None:
     (package / "estimator.py").write_text(source)
-    result = run(package)
-    assert result.returncode == 1
-    assert result.stdout == f"{package / 'estimator.py'}:1 sumgp.estimator imports sumgp.laws.linear\n"
+    assert run(package) == (1, f"{package / 'estimator.py'}:1 sumgp.estimator imports sumgp.laws.linear\n")
 
 
 @pytest.mark.parametrize("source", ["import sumgp_studies.speed\n", "def late():\n    from sumgp_studies import gram\n"])
-def test_the_library_never_imports_the_studies(package: Path, source: str) -> None:
+def test_the_library_never_imports_the_studies(package: Path, source: str, run: Run) -> None:
     (package / "estimator.py").write_text(source)
-    result = run(package)
-    assert result.returncode == 1
-    assert result.stdout.endswith("sumgp.estimator imports sumgp_studies\n")
+    status, printed = run(package)
+    assert status == 1
+    assert printed.endswith("sumgp.estimator imports sumgp_studies\n")
 
 
-def test_a_part_without_a_place_fails(package: Path) -> None:
+def test_a_part_without_a_place_fails(package: Path, run: Run) -> None:
     (package / "extras.py").write_text("import numpy\n")
-    result = run(package)
-    assert result.returncode == 1
-    assert "extras.py: has no place" in result.stdout
+    status, printed = run(package)
+    assert status == 1
+    assert "extras.py: has no place" in printed
 
 
 def test_a_folder_that_is_no_package_is_refused(tmp_path: Path) -> None:
-    result = run(tmp_path)
+    """By the command as it is typed."""
+    result = subprocess.run([sys.executable, str(TOOL), str(tmp_path)], capture_output=True, text=True, check=False)
     assert result.returncode == 2
     assert "no __init__.py" in result.stdout
 

@@ -54,7 +54,7 @@ def test_each_row_is_the_fit_of_its_data_set(table: pd.DataFrame) -> None:
 
 def test_any_number_of_jobs_gives_the_same_numbers(table: pd.DataFrame) -> None:
     assert same_numbers(table, fit_many(datasets(), model(), at=AT, jobs=2, progress=False))
-    assert not same_numbers(table, fit_many(datasets()[::-1], model(), at=AT, jobs=1, progress=False))
+    assert not same_numbers(table, table[::-1])
 
 
 def test_failures_are_rows_with_a_reason() -> None:

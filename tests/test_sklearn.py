@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 from test_estimator import ASKED, BUDGET, X, Y, plug_in
 
-from sumgp import Conditioned, ConstrainedGP, Linearized, Unconstrained
+from sumgp import Conditioned, ConstrainedGP, Linearized
 
 EXPECTED = {
     "check_fit1d": "inputs of shape (N,) are accepted on purpose: one input, such as time, is the common case",
@@ -25,8 +25,8 @@ EXPECTED = {
 # Warnings about few effective draws and skipped checks are not what is tested here.
 @pytest.mark.filterwarnings("ignore::sumgp.SumGPWarning", "ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learns_own_checks() -> None:
-    """One kernel and few draws: these are checks of an interface, in some two hundred fits."""
-    gp = ConstrainedGP(kernel=RBF(), restarts=0, strategy=Unconstrained(draws=4))
+    """One kernel and one search: these are checks of an interface, in some two hundred fits."""
+    gp = ConstrainedGP(kernel=RBF(), restarts=0, uncertainty="plug-in")
     results = check_estimator(gp, expected_failed_checks=EXPECTED, on_fail=None, on_skip=None)
     failed = {r["check_name"]: str(r["exception"])[:200] for r in results if r["status"] == "failed"}
     assert failed == {}

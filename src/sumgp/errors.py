@@ -8,14 +8,14 @@ from enum import StrEnum
 
 
 class SumGPError(Exception):
-    """Base of every error that sumgp raises on purpose: a message, or the four parts that ``worded`` makes one of.
+    """Base of every error that sumgp raises on purpose: a message, or argument, expectation, finding and remedy.
 
     >>> SumGPError("X", "finite numbers", "NaN in row 3", "drop that row")
     SumGPError('X: expected finite numbers, got NaN in row 3; drop that row')
     """
 
     def __init__(self, *parts: str) -> None:
-        super().__init__(*((worded(*parts),) if len(parts) == 4 else parts))
+        super().__init__(*(("{}: expected {}, got {}; {}".format(*parts),) if len(parts) == 4 else parts))
 
 
 class DataError(SumGPError, ValueError):
@@ -80,15 +80,6 @@ _REMEDIES = {
     Status.CONVERGED: "",
     Status.LAW_INFEASIBLE: "check the law and its constants there, or allow an error with noise= on the law",
 }
-
-
-def worded(argument: str, expected: str, got: str, remedy: str) -> str:
-    """Return the one-line message used for invalid arguments.
-
-    >>> worded("X", "finite numbers", "NaN in row 3", "drop that row")
-    'X: expected finite numbers, got NaN in row 3; drop that row'
-    """
-    return f"{argument}: expected {expected}, got {got}; {remedy}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -44,7 +44,7 @@ def test_a_job_answers(tmp_path: Path) -> None:
 
 def test_cancel_kills_the_process(person: Person) -> None:
     fit = person.start(person.table(), LAW)
-    process_id = fit.job.process_id
+    process_id = fit.job._process.pid
     assert alive(process_id)
     assert "Cancel" in person.ask(f"/fits/{fit.key}").text
     assert person.send(f"/fits/{fit.key}/cancel").headers["location"] == f"/fits/{fit.key}"
@@ -61,7 +61,7 @@ def test_a_job_that_takes_too_long_is_killed(tmp_path: Path) -> None:
     state = job.wait()
     assert state.kind == TOO_LONG
     assert "longest time allowed" in state.message
-    assert gone(job.process_id)
+    assert gone(job._process.pid)
 
 
 def test_a_job_without_memory_says_so(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_worker_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
     assert job.state().kind == RUNNING
     assert job._process.stdin is not None
     job._process.stdin.close()
-    assert gone(job.process_id)
+    assert gone(job._process.pid)
     assert job.state().kind in (FAILED, DONE)
 
 
@@ -89,7 +89,7 @@ def test_only_so_many_fits_run_and_all_end_with_the_page(person: Person) -> None
     folder = person.workspace.folder
     assert folder.is_dir()
     person.workspace.close()
-    assert all(gone(fit.job.process_id) for fit in fits)
+    assert all(gone(fit.job._process.pid) for fit in fits)
     assert not folder.exists()
 
 

@@ -14,8 +14,8 @@ import sumgp
 from sumgp.cli.points import default_count
 from sumgp.paper_method import Transformed
 from sumgp.report import figures
-from sumgp.report.drawing import DARK, LIGHT, Map
-from sumgp.report.figures import fit_pictures, in_dark, is_map, map_panels
+from sumgp.report.drawing import DARK, LIGHT, Curve, Map
+from sumgp.report.figures import fit_pictures, in_dark, is_map, law_panel, map_panels
 from sumgp.report.fit_page import number, render_fit
 from sumgp.report.fit_study import FitStudy, caught, study
 from sumgp.report.scores import law_violation, leave_one_out, lengthscales, noise_sds
@@ -31,7 +31,8 @@ def data(rows: int = 9, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fitted(law: str | None, x: np.ndarray, Y: np.ndarray, **settings) -> sumgp.ConstrainedGP:
-    return sumgp.ConstrainedGP(law, outputs=["a", "b"], inputs=["x"], **{"uncertainty": "plug-in", **settings}).fit(x, Y)
+    quick = {"uncertainty": "plug-in"} if "solver" in settings else {"uncertainty": "plug-in", "restarts": 0}
+    return sumgp.ConstrainedGP(law, outputs=["a", "b"], inputs=["x"], **quick, **settings).fit(x, Y)
 
 
 def studied(gp: sumgp.ConstrainedGP, told: tuple[str, ...] = ()) -> FitStudy:
@@ -221,6 +222,13 @@ def test_a_grid_over_two_inputs_is_drawn_as_maps() -> None:
         "a, standard deviation",
     ]
     assert fit_pictures(found)[0].name == "maps"
+    measured, without, own_sizes = law_panel(found, LIGHT).marks  # not in stripes over the first input
+    for mark, count in ((measured, 15), (without, 20), (own_sizes, 20)):
+        assert isinstance(mark, Curve)
+        assert len(mark.x) == count
+        assert 0.0 < mark.x[0] < mark.x[-1] < 1.0
+        assert np.all(np.diff(mark.y) >= 0.0)
+    assert measured.y[-1] == pytest.approx(np.abs(Y.sum(axis=1) - 1.0).max())
     assert not is_map(gp.posterior(shuffled[:-1]))
     assert default_count(2) == 900 > default_count(1)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from equivalence.held import fit_held
-from test_estimator import X, Y, plug_in
+from test_estimator import X, Y
 
 from sumgp import Conditioned, ConstrainedGP, LinearConstraint, Linearized, Projected
 from sumgp.laws import Constraint, FunctionConstraint
@@ -15,6 +15,11 @@ from sumgp.laws import Constraint, FunctionConstraint
 ASKED = np.array([-0.5, 0.2, 2.6, 5.5])
 STRATEGIES = [Conditioned(), Conditioned(joint=True), Linearized(), Projected()]
 UNITS = np.array([1e-12, 1.0, 1e12])
+
+
+def plug_in(law: Any, **more: Any) -> ConstrainedGP:
+    """One search for each of the kernels that are tried by default."""
+    return ConstrainedGP(law, uncertainty="plug-in", restarts=0, **more)
 
 
 def budget(units: np.ndarray, total: float = 1.0) -> LinearConstraint:

@@ -28,10 +28,7 @@ def law(F: Any, S: Any, **more: Any) -> SumLaw:
 
 def test_combinations_of_earlier_rows_are_left_out() -> None:
     F = [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 0.0, 0.0]]
-    kept, noise, keep = independent_rows(law(F, [1.0, 2.0, 3.0, 4.0]), DATA, scaling())
-    assert keep == [0, 1, 3]
-    np.testing.assert_array_equal(kept, np.array(F)[[0, 1, 3]])
-    np.testing.assert_array_equal(noise, 0.0)
+    assert independent_rows(law(F, [1.0, 2.0, 3.0, 4.0]), DATA, scaling()) == [0, 1, 3]
 
 
 def test_a_combination_with_another_total_names_the_rows_it_contradicts() -> None:
@@ -48,9 +45,8 @@ def test_a_contradiction_at_one_input_only_is_found() -> None:
 
 
 def test_soft_rows_never_contradict() -> None:
-    _, noise, keep = independent_rows(law([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]], [1.0, 2.0], noise=[0.0, 0.1]), DATA, scaling())
-    assert keep == [0, 1]
-    np.testing.assert_array_equal(noise, [0.0, 0.1])
+    soft = law([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]], [1.0, 2.0], noise=[0.0, 0.1])
+    assert independent_rows(soft, DATA, scaling()) == [0, 1]
 
 
 def test_round_off_of_large_totals_is_no_contradiction() -> None:

@@ -132,7 +132,7 @@ def test_page_table_advice_and_numbers_say_the_same() -> None:
 def test_narrow_and_wide_intervals_are_noticed() -> None:
     found = studied()
     z = found.left_out.standardised
-    for factor, good, phrase in ((4.0, False, "too narrow"), (0.1, True, "wider than they need be")):
+    for factor, good, phrase in ((4.0, False, "too narrow"), (0.1, True, "wider than necessary")):
         faulty = FitStudy(**{**vars(found), "left_out": left_out(factor * z)})
         entries = [entry for entry in advice(faulty) if "leave-out interval" in entry.finding]
         assert [entry.good for entry in entries] == [good]

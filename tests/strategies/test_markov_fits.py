@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -84,27 +85,41 @@ def fitted(case: Case, times: np.ndarray, Y: np.ndarray, solver: Any) -> Constra
     return ConstrainedGP(case.law, strategy=case.strategy, solver=solver, **choices).fit(times, Y)
 
 
-def pair(name: str, monkeypatch: pytest.MonkeyPatch, times: np.ndarray = T) -> tuple[ConstrainedGP, ConstrainedGP]:
-    """Both fits, the second at the first's hyperparameters."""
-    case = CASES[name]
-    Y = noisy(case, times)
-    dense = fitted(case, times, Y, Dense())
+def handed_over(dense: ConstrainedGP, case: Case, times: np.ndarray = T) -> ConstrainedGP:
+    """The fit by Markov() at the hyperparameters of another fit."""
     theta = dense.fitted_.components[0].theta
     rows = dense.data_.order
     order = canonical_order(dense.scaling_.outputs(dense.data_.y[rows]), dense.data_.output_names)
 
-    def handed_over(objective: Objective, **_: Any) -> MapEstimate:
+    def no_search(objective: Objective, **_: Any) -> MapEstimate:
         there = reordered(objective.prior, np.argsort(order)).back(theta)
         return MapEstimate(there, objective(there)[0], "converged", ())
 
-    monkeypatch.setattr(time_series, "maximise", handed_over)
-    return dense, fitted(case, times, Y, Markov())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time_series, "maximise", no_search)
+        return fitted(case, times, noisy(case, times), Markov())
+
+
+Searched = Callable[[str, Any], ConstrainedGP]
+Pair = Callable[[str], tuple[ConstrainedGP, ConstrainedGP]]
+
+
+@pytest.fixture(scope="module")
+def searched() -> Searched:
+    """The fit of a case at the times T with a solver's own search, computed once."""
+    return cache(lambda name, solver: fitted(CASES[name], T, noisy(CASES[name]), solver))
+
+
+@pytest.fixture(scope="module")
+def pair(searched: Searched) -> Pair:
+    """Dense() and Markov() at the times T, the second at the first's hyperparameters."""
+    return cache(lambda name: (searched(name, Dense()), handed_over(searched(name, Dense()), CASES[name])))
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_markov_equals_dense(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_markov_equals_dense(name: str, pair: Pair) -> None:
     """Means and sds at the data and between them, to the share of an sd that the case states."""
-    dense, markov = pair(name, monkeypatch)
+    dense, markov = pair(name)
     assert markov.fit_report_["solver"] == "Markov"
     for x in (T, ASKED):
         expected, found = dense.posterior(x), markov.posterior(x)
@@ -115,28 +130,27 @@ def test_markov_equals_dense(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("name", ["unconstrained", "constant F", "F(x)", "unknown total", "projected", "linearised circle"])
-def test_the_same_hyperparameters_are_found(name: str) -> None:
+def test_the_same_hyperparameters_are_found(name: str, searched: Searched) -> None:
     """Nothing handed over: both search on their own and stop within the search's own tolerance of one maximum."""
-    case = CASES[name]
-    Y = noisy(case)
-    dense, markov = fitted(case, T, Y, Dense()), fitted(case, T, Y, Markov())
+    dense, markov = searched(name, Dense()), searched(name, Markov())
     assert markov.fit_report_.log_evidence == pytest.approx(dense.fit_report_.log_evidence, abs=1e-3)
-    share = max(case.share, 1e-3)
+    share = max(CASES[name].share, 1e-3)
     assert np.max(np.abs(markov.predict(ASKED) - dense.predict(ASKED)) / dense.posterior(ASKED).std) < share
 
 
 @pytest.mark.parametrize("name", ["unconstrained", "constant F", "linearised circle"])
-def test_repeated_and_unordered_times(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_and_unordered_times(name: str) -> None:
+    case = CASES[name]
     times = np.concatenate([T, T[5:8], T[:2]])[np.random.default_rng(1).permutation(len(T) + 5)]
-    dense, markov = pair(name, monkeypatch, times)
-    expected, found = dense.posterior(ASKED), markov.posterior(ASKED)
-    assert np.max(np.abs(found.mean - expected.mean) / expected.std) < CASES[name].share
-    assert np.max(np.abs(found.std / expected.std - 1.0)) < CASES[name].share
+    dense = fitted(case, times, noisy(case, times), Dense())
+    expected, found = dense.posterior(ASKED), handed_over(dense, case, times).posterior(ASKED)
+    assert np.max(np.abs(found.mean - expected.mean) / expected.std) < case.share
+    assert np.max(np.abs(found.std / expected.std - 1.0)) < case.share
 
 
 @pytest.mark.parametrize("name", ["unconstrained", "constant F", "projected", "linearised circle"])
-def test_joint_covariance(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    dense, markov = pair(name, monkeypatch)
+def test_joint_covariance(name: str, pair: Pair) -> None:
+    dense, markov = pair(name)
     expected, found = dense.posterior(ASKED).covariance(), markov.posterior(ASKED).covariance()
     sd = np.sqrt(np.diagonal(expected))
     tolerance = max(1e-6, CASES[name].share)
@@ -145,9 +159,8 @@ def test_joint_covariance(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["unconstrained", "constant F", "F(x)", "linearised circle"])
-def test_samples_lie_on_the_law_and_spread_as_the_covariance_says(name: str) -> None:
-    case = CASES[name]
-    gp = fitted(case, T, noisy(case), Markov())
+def test_samples_lie_on_the_law_and_spread_as_the_covariance_says(name: str, searched: Searched) -> None:
+    gp = searched(name, Markov())
     posterior = gp.posterior(ASKED)
     draws = posterior.sample(2000, random_state=3)
     assert draws.shape == (2000, len(ASKED), 2)
@@ -161,11 +174,10 @@ def test_samples_lie_on_the_law_and_spread_as_the_covariance_says(name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["F(x)", "unknown total"])
-def test_linear_laws_equal_regression_written_out_in_full(name: str) -> None:
+def test_linear_laws_equal_regression_written_out_in_full(name: str, searched: Searched) -> None:
     """Law rows as further, nearly exact observations in one dense regression with the same hyperparameters."""
-    case = CASES[name]
-    Y = noisy(case)
-    gp = fitted(case, T, Y, Markov())
+    Y = noisy(CASES[name])
+    gp = searched(name, Markov())
     component, scaling = gp.fitted_.components[0], gp.scaling_
     states, law = component.free.prior, component.law
     C = law.n_columns

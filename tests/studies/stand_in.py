@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -69,19 +67,6 @@ class Fails(Method):
 
     def fit(self, dataset: Dataset, settings: Settings) -> Fitted:
         raise NumericalError("nothing converged, <b>not even</b> this")
-
-
-@dataclass(frozen=True)
-class Dies(Method):
-    """A fit that takes its whole process down for one data set."""
-
-    name: str = "dies"
-    at_seed: int = 1
-
-    def fit(self, dataset: Dataset, settings: Settings) -> Fitted:
-        if settings.random_state == self.at_seed:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return Waves().fit(dataset, settings)
 
 
 def stand_in_tasks(n_seeds: int, pause: float = 0.0) -> list[Task]:

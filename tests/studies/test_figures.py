@@ -7,11 +7,11 @@ import pytest
 from matplotlib.figure import Figure
 from studies.stand_in import Fails, Waves
 
-from sumgp.report.drawing import DARK, LIGHT, as_svg
+from sumgp.report.drawing import DARK, LIGHT
 from sumgp_studies.experiments import Cell, DoublePendulum, HarmonicOscillator, LogSine, Triangle, all_problems
 from sumgp_studies.experiments.methods import Settings, all_methods
 from sumgp_studies.report.curves import fit_curves, switches, term_values
-from sumgp_studies.report.gallery import experiment_sketches, make
+from sumgp_studies.report.gallery import as_svg, experiment_sketches, make
 from sumgp_studies.report.pendulum_figures import frame_rate_energies, pendulum_window
 from sumgp_studies.report.sum_figures import draw_sum_problem
 from sumgp_studies.report.triangle_figure import draw_triangle

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from distributed import LocalCluster
 from studies import stand_in
-from studies.stand_in import Dies, Fails, Waves, stand_in_tasks, without_times
+from studies.stand_in import Fails, Waves, stand_in_tasks, without_times
 
 from sumgp.errors import SumGPWarning
-from sumgp_studies.experiments import Cell, DoublePendulum, HarmonicOscillator, Triangle
+from sumgp.numerics.parallel import Lost
+from sumgp_studies.experiments import Cell, DoublePendulum, HarmonicOscillator, Triangle, runner
 from sumgp_studies.experiments.methods import Fitted, all_methods
 from sumgp_studies.experiments.records import RecordFile
 from sumgp_studies.experiments.runner import plan, records_path, run, run_task, unfinished
@@ -105,9 +106,16 @@ def test_number_of_processes_changes_no_number(tmp_path):
     assert len(without_times(one)) == 24
 
 
-def test_a_dying_process_costs_only_its_own_task(tmp_path):
+def test_a_dying_process_costs_only_its_own_task(tmp_path, monkeypatch):
+    """What the runner makes of a death; tests/test_many.py kills a process of the same ``spread``."""
+
+    def spread(work, items, jobs, dask_address):
+        for position, task in enumerate(items):
+            yield position, Lost("the process died: killed") if task.seed == 1 else work(task)
+
+    monkeypatch.setattr(runner, "spread", spread)
     file = RecordFile(tmp_path / "records.jsonl")
-    run(plan([DoublePendulum()], lambda problem: [Dies()], range(5)), file, jobs=2)
+    run(plan([DoublePendulum()], lambda problem: [Waves()], range(5)), file, jobs=2)
     records = file.read()
     assert len(records) == 5
     assert {record.dataset for record in records if record.failed} == {1}
@@ -134,7 +142,7 @@ def test_killed_in_the_middle_and_started_again_gives_the_same_records(tmp_path)
     assert process.wait() == -signal.SIGKILL
     assert 7 <= lines(records_path(killed)) < 24
     before = records_path(killed).read_bytes()
-    assert start(killed, 2, pause=0.0).wait() == 0
+    run(stand_in_tasks(2), RecordFile(records_path(killed)), jobs=1)
     assert records_path(killed).read_bytes().startswith(before[: before.rfind(b"\n") + 1])
     assert lines(records_path(killed)) == 24
     assert without_times(RecordFile(records_path(killed))) == without_times(RecordFile(records_path(undisturbed)))

@@ -54,11 +54,6 @@ class Job:
         self._timer.daemon = True
         self._timer.start()
 
-    @property
-    def process_id(self) -> int:
-        """Number of the process."""
-        return self._process.pid
-
     def cancel(self) -> None:
         """Kill the process; what is done already stays done."""
         self._stop(CANCELLED)

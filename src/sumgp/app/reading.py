@@ -11,15 +11,13 @@ import numpy as np
 import pandas as pd
 
 from sumgp.app.choice import Column, TableInfo
-from sumgp.cli.tables import TEXT, Reading, as_csv, number_columns, read_table
+from sumgp.cli.tables import TEXT, Reading, as_csv, header_line, likely_separator, number_columns, read_table
 from sumgp.errors import DataError
 
 TABLE = "table.csv"
 SHOWN = 4  # cells of a column on the page
 LONGEST_CELL = 24  # characters of a cell on the page
-HEADER_BYTES = 100_000  # looked at to find the separator
 UNPACKED_BYTES = 300_000_000  # of a workbook: about fifteen times the largest upload, as XML unpacks
-SIGNS = (",", ";", "\t", "|")
 
 
 def read_upload(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
@@ -46,7 +44,7 @@ def _check_unpacked(path: Path) -> None:
 
 def _table(path: Path, task: dict[str, Any]) -> tuple[pd.DataFrame, TableInfo]:
     _check_unpacked(path)
-    separator = _separator(path)
+    separator = likely_separator(header_line(path)) if path.suffix in TEXT else None
     frame = read_table(path, Reading(separator))
     for name, count, most in (("rows", len(frame), task["rows"]), ("columns", len(frame.columns), task["columns"])):
         if count > most:
@@ -106,19 +104,6 @@ def _described(name: str, column: pd.Series, numbers: _Numbers) -> Column:
 
 def _short(cell: str) -> str:
     return cell if len(cell) <= LONGEST_CELL else cell[: LONGEST_CELL - 1] + "\u2026"
-
-
-def _separator(path: Path) -> str | None:
-    """The sign that the header of a text file uses most; None = by the file's ending."""
-    if path.suffix not in TEXT:
-        return None
-    with path.open("rb") as stream:
-        header = stream.readline(HEADER_BYTES).decode("utf-8-sig", errors="replace")
-    # A name in quotes may hold any sign.
-    outside = "".join(part for number, part in enumerate(header.split('"')) if number % 2 == 0)
-    counts = {sign: outside.count(sign) for sign in SIGNS}
-    likely = max(SIGNS, key=lambda sign: counts[sign])
-    return likely if counts[likely] else None
 
 
 def _reading(path: Path, separator: str | None, decimal: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -25,7 +25,7 @@ from sumgp.app.job import DONE, RUNNING
 from sumgp.app.store import Fit, Table, Workspace
 from sumgp.cli.fit import MODEL, PREDICTIONS, REPORT
 from sumgp.errors import DataError
-from sumgp.report import DRAWING, PLOTTING
+from sumgp.report import DRAWING, PLOTTING, templates
 
 CODE, VALUES = "fit.py", "values.csv"
 DOWNLOADS = (
@@ -280,13 +280,7 @@ STATIC = {
 
 @cache
 def _templates() -> Environment:
-    return Environment(
-        loader=PackageLoader("sumgp.app", "pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return templates("sumgp.app", "pages")
 
 
 def rendered(template: str, **contents: Any) -> str:

@@ -122,9 +122,9 @@ def run(arguments: Sequence[str], debug: bool = False) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _stopped(list(arguments), debug)
     except UsageProblem as error:
-        return _failed(error.format_message(), USAGE, debug)
+        return _failed(error.format_message(), debug)
     except (SumGPError, OSError, MemoryError) as error:
-        return _failed(_reason(error), USAGE, debug)
+        return _failed(_reason(error), debug)
 
 
 def _reason(error: BaseException) -> str:
@@ -136,18 +136,17 @@ def _reason(error: BaseException) -> str:
 
 
 def _stopped(words: list[str], debug: bool) -> int:
-    if debug:
-        traceback.print_exc()
-    text = f"stopped; no file is half written. Next: {after_stop(words)}"
-    Console(stderr=True, soft_wrap=True).print(text, markup=False, highlight=False, style="bold yellow")
-    return INTERRUPTED
+    return _ended(f"stopped; no file is half written. Next: {after_stop(words)}", "bold yellow", INTERRUPTED, debug)
 
 
-def _failed(reason: str, code: int, debug: bool) -> int:
+def _failed(reason: str, debug: bool) -> int:
+    return _ended(f"error: {one_line(reason)}", "bold red", USAGE, debug)
+
+
+def _ended(text: str, style: str, code: int, debug: bool) -> int:
     if debug:
         traceback.print_exc()
-    text = f"error: {one_line(reason)}"
-    Console(stderr=True, soft_wrap=True).print(text, markup=False, highlight=False, style="bold red")
+    Console(stderr=True, soft_wrap=True).print(text, markup=False, highlight=False, style=style)
     return code
 
 

@@ -54,7 +54,7 @@ def check(
     console = Console()
     console.print(both.explain(), markup=False, highlight=False)
     for label, miss in zip(law.labels, misses or [], strict=False):
-        told = f"{miss.rows} complete rows miss it by {miss.mean:.3g} on average, {miss.size:.3g} in size"
+        told = f"{miss.rows} complete rows miss it by {miss.mean:.3g} on average; mean size {miss.size:.3g}"
         told = told if miss.rows else "no complete rows"
         console.print(f"data against {label!r}: {told}", markup=False, highlight=False)
 

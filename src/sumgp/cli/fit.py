@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from sumgp import report
 from sumgp.cli import arguments
@@ -19,7 +19,7 @@ from sumgp.cli.outputs import check_folder, load_plotting, stages
 from sumgp.cli.points import as_points, default_count, grid_over, points_from, require_filled
 from sumgp.cli.tables import Reading, as_csv, escape_note, number_columns, read_table
 from sumgp.estimator import KERNELS, STRATEGIES, ConstrainedGP, kernel_named, strategy_named
-from sumgp.files import model_bytes, write_files
+from sumgp.files import model_bytes, plain, write_files
 from sumgp.laws import FormulaConstraint
 from sumgp.numerics import threads_for
 
@@ -94,7 +94,8 @@ def fitted_study(
 
 def _tell_summary(console: Console, found: report.FitStudy, files: list[Path], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(plain({**report.as_numbers(found), "files": list(map(str, files))}), indent=2))
+        numbers = {**report.as_numbers(found), "files": list(map(str, files))}
+        typer.echo(json.dumps(plain(numbers, lambda value: None), indent=2))  # NaN and infinities become null
         return
     print_summary(console, found, files)
     data = found.model.data_
@@ -165,19 +166,6 @@ def result_files(found: report.FitStudy, title: str) -> dict[str, bytes]:
     }
 
 
-def plain(value: Any) -> Any:
-    """JSON of numbers and words; NaN and infinities become null."""
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
 def print_summary(console: Console, found: report.FitStudy, files: Sequence[Path]) -> None:
     """Data, law as understood, scores with and without the law, verdict, advice, files."""
     for name, value in report.data_facts(found):
@@ -202,13 +190,6 @@ def rich_table(table: report.PlainTable) -> Table:
         # Other headers break between their words; this one would lose its sign.
         made.add_column(name, justify="left" if position == 0 else "right", overflow="fold", no_wrap=name.endswith("%"))
     for number, row in enumerate(table.rows):
-        marked = [
-            f"[bold]{_unmarked(cell)}[/bold]" if (number, i) in table.best else _unmarked(cell) for i, cell in enumerate(row)
-        ]
-        made.add_row(*marked)
+        # Names of columns are text, not markup.
+        made.add_row(*(Text(cell, "bold" if (number, i) in table.best else "") for i, cell in enumerate(row)))
     return made
-
-
-def _unmarked(cell: str) -> str:
-    """Names of columns are text, not markup."""
-    return cell.replace("[", r"\[")

@@ -44,7 +44,7 @@ def predict(
             )
         )
         return
-    law = "" if worst is None else f"; the law is missed by at most {worst:.1e}"
+    law = "" if worst is None else f"; the law holds to within {worst:.1e}"
     console.print(f"{len(points)} rows predicted{law}", highlight=False)
     if note := escape_note([*gp.data_.input_names, *gp.data_.extra_columns, *posterior.output_names]):
         console.print(note, markup=False, highlight=False)

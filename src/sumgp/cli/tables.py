@@ -161,9 +161,9 @@ def _read_binary(path: Path, ending: str) -> pd.DataFrame:
 
 
 def _read_text(path: Path, reading: Reading) -> pd.DataFrame:
-    header_line = _header_line(path)
-    separator = _separator(path, header_line, reading)
-    header = [_unescaped(name.strip()) for name in next(csv.reader([header_line], delimiter=separator))]
+    first = header_line(path)
+    separator = _separator(path, first, reading)
+    header = [_unescaped(name.strip()) for name in next(csv.reader([first], delimiter=separator))]
     _check_names(header, path)
     try:
         with warnings.catch_warnings():
@@ -190,7 +190,9 @@ def _read_text(path: Path, reading: Reading) -> pd.DataFrame:
     return frame
 
 
-def _header_line(path: Path) -> str:
+def header_line(path: Path) -> str:
+    """The first line of a text table, or DataError."""
+    _check_file(path)
     try:
         with path.open(encoding="utf-8-sig", newline=None) as stream:
             line = stream.readline(LONGEST_HEADER)
@@ -207,15 +209,21 @@ def _header_line(path: Path) -> str:
     return line.rstrip("\n")
 
 
+def likely_separator(header: str) -> str | None:
+    """The separator that a header uses most, outside of names in quotes, which may hold any sign; None for one column."""
+    outside = "".join(part for number, part in enumerate(header.split('"')) if number % 2 == 0)
+    likely = max(SEPARATORS, key=outside.count)
+    return likely if likely in outside else None
+
+
 def _separator(path: Path, header: str, reading: Reading) -> str:
     """The separator asked for, or the ending's; a header that plainly uses another one is an error."""
     asked = {"tab": "\t", "\\t": "\t"}.get(reading.separator or "", reading.separator)
     if asked is not None and len(asked) != 1:
         raise DataError("--separator", "one character or 'tab'", repr(asked), "e.g. --separator ';'")
-    counts = {s: header.count(s) for s in SEPARATORS}
-    likely = max(counts, key=lambda s: counts[s])
-    separator = asked or TEXT[path.suffix.lower()] or (likely if counts[likely] else ",")
-    if separator not in header and counts[likely]:
+    likely = likely_separator(header)
+    separator = asked or TEXT[path.suffix.lower()] or likely or ","
+    if separator not in header and likely is not None:
         name = SEPARATORS.get(separator, separator)
         raise DataError(str(path), f"columns separated by a {name}", f"a header that uses a {SEPARATORS[likely]}",
                    f"add --separator {'tab' if likely == chr(9) else repr(likely)}")  # fmt: skip

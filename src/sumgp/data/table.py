@@ -123,39 +123,36 @@ def read_columns(table: Any, wanted: Sequence[str] | None, argument: str, calend
     return read_table(table, wanted, argument, calendar)
 
 
-def read_inputs(
-    X: Any, names: Sequence[str] | None, extra: Sequence[str] = (), argument: str = "X"
-) -> tuple[np.ndarray, tuple[str, ...]]:
+def read_inputs(X: Any, names: Sequence[str] | None, extra: Sequence[str] = ()) -> tuple[np.ndarray, tuple[str, ...]]:
     """(N, D + E) finite inputs and their D names, from an array, Series or DataFrame.
 
     With a DataFrame and ``names``, columns are taken by name; ``extra`` columns are appended.
     """
     if sparse.issparse(X):
-        raise DataError(argument, "a dense array", "a sparse matrix", "call X.toarray() first")
+        raise DataError("X", "a dense array", "a sparse matrix", "call X.toarray() first")
     if is_series(X):
         X = X.to_frame(name=X.name if isinstance(X.name, str) else "x")
     if is_frame(X):
         wanted = list(names) if names is not None else [str(c) for c in X.columns if str(c) not in extra]
-        return _numbers(_columns(X, [*wanted, *extra], argument), argument), tuple(wanted)
-    values = _numbers(X, argument)
-    flat = values.ndim == 1
+        return _numbers(_columns(X, [*wanted, *extra], "X"), "X"), tuple(wanted)
+    values = _numbers(X, "X")
     if values.ndim == 0:
-        raise DataError(argument, "a table of inputs (N, D)", "a single number", "wrap it as [[value]]")
-    if values.ndim == 1:
-        values = values[:, None]
+        raise DataError("X", "a table of inputs (N, D)", "a single number", "wrap it as [[value]]")
+    flat = values.ndim == 1
+    values = values[:, None] if flat else values
     if values.ndim != 2:
-        raise DataError(argument, "an array of shape (N,) or (N, D)", f"shape {values.shape}", "reshape it")
+        raise DataError("X", "an array of shape (N,) or (N, D)", f"shape {values.shape}", "reshape it")
     n_columns = len(names) + len(extra) if names is not None else values.shape[1] - len(extra)
     if names is not None and values.shape[1] != n_columns:
         also = f"; the law needs {list(extra)} at prediction too" if extra else ""
         remedy = f"Reshape your data to ({len(values)}, {n_columns})" if flat else f"give one column per input{also}"
         raise DataError(
-            f"{argument}: {argument} has {values.shape[1]} features, but ConstrainedGP is expecting {n_columns} features "
+            f"X: X has {values.shape[1]} features, but ConstrainedGP is expecting {n_columns} features "
             f"as input: {[*names, *extra][:20]}; {remedy}"
         )
     if n_columns < 1:
         got = f"{values.shape[1]} column(s), of which the law takes {list(extra)}"
-        raise DataError(argument, "at least one input", got, "add the input as a first column")
+        raise DataError("X", "at least one input", got, "add the input as a first column")
     default = ("x",) if values.shape[1] == 1 else tuple(f"x{i + 1}" for i in range(values.shape[1] - len(extra)))
     return values, tuple(names) if names is not None else default
 

@@ -23,9 +23,8 @@ from sumgp.data import (
 )
 from sumgp.errors import DataError, Status
 from sumgp.estimator import preparation, soundness
-from sumgp.estimator.bound_checks import bounds_status
-from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared
-from sumgp.estimator.law_against_data import doubts
+from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared, soft_law_report
+from sumgp.estimator.stated import bounds_status, warn_if_repeats_contradict
 from sumgp.estimator.unmeasured import open_branch
 from sumgp.laws import Law, check_law, complete_scaling, learnt_errors, with_errors
 from sumgp.numerics import threads_for
@@ -119,13 +118,12 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         weight; rows of weight zero are left out.
         """
         chosen = preparation.with_named_choices(self)
-        wanted = preparation.Wanted(self.inputs, self.outputs, self._extra_columns())
-        tables = preparation.read_fit_tables(X, Y, wanted, preparation.as_constraint(self.constraint, self.constants))
+        extra, constraint = self._extra_columns(), preparation.as_constraint(self.constraint, self.constants)
+        tables = preparation.read_fit_tables(self, X, Y, extra, constraint)
         problem, law = chosen._problem(tables.X, tables.Y, progress or (lambda stage: None), sample_weight)
         strategy = chosen.strategy if chosen.strategy is not None else preparation.default_strategy(law)
-        soundness.check_strategy(strategy, law, problem.bounds)
+        preparation.check_strategy(strategy, law, problem)
         imposed = None if isinstance(strategy, Unconstrained) else problem.law
-        soundness.check_derivatives(strategy, imposed)
         if imposed is not None:
             check_law(imposed, problem.data, problem.scaling)
         stated = None if isinstance(strategy, Unconstrained) else law
@@ -134,32 +132,38 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             fitted = strategy.fit(problem.in_order())
         self._keep(problem, law, strategy, fitted)
         self.bounding_: Bounding | None = bounding
-        self.fit_report_.details.update(soundness.soft_law_report(law))
+        self.fit_report_.details.update(soft_law_report(law) if law is not None and law.learnt else {})
         self.fit_report_.details["closed_data"] = not isinstance(strategy, Unconstrained) and soundness.check_closed(problem)
         self.calendar_: Calendar = tables.calendar
         self.fit_report_.details.update({} if bounding is None else bounding.report(problem.data))
         dates = {name: str(dates) for name, dates in tables.calendar.items()}
         self.fit_report_.details.update({"dates": dates} if dates else {})
-        rows = soundness.rows_to_check(problem)
+        status = self._checked_status(problem, imposed, stated)
+        if status and self.fit_report_.status == Status.CONVERGED:
+            self.fit_report_ = replace(self.fit_report_, status=status)
+        return self
+
+    def _checked_status(self, problem: FitProblem, imposed: Law | None, stated: Law | None) -> str:
+        """What the status must say besides "converged", empty where nothing is wrong with fit, data and law. Warns."""
+        rows, fitted = soundness.rows_to_check(problem), self.fitted_
 
         def predict(x: np.ndarray) -> Posterior:
             return replace(self.posterior(x), law=problem.law)
 
         posterior = predict(problem.data.x[rows])
         status = soundness.checked_status(problem, posterior, rows, imposed)
-        if not status and bounding is not None:
+        if not status and self.bounding_ is not None:
             status = bounds_status(problem, posterior, rows, stated)
         if imposed is not None:
             measured = problem.data.measured[rows]
             status = status or soundness.law_failure_between(problem, imposed, predict)
             if not status and not measured.all():
                 status = open_branch(posterior, imposed, measured, predict)
-            doubt = doubts(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
+            doubt = soundness.doubts(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
             status = status or doubt
-        if status and self.fit_report_.status == Status.CONVERGED:
-            self.fit_report_ = replace(self.fit_report_, status=status)
-        soundness.warn_if_repeats_contradict(problem)
-        return self
+        if problem.noise.known is not None:
+            warn_if_repeats_contradict(problem)
+        return status
 
     def _problem(
         self, X: Any, Y: Any, progress: Callable[[str], None], sample_weight: Any = None
@@ -177,7 +181,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         if not np.any(~np.isnan(y)):
             raise DataError("Y", "at least one measured value", "only NaN", "check how missing values were read")
         constraint = preparation.as_constraint(self.constraint, self.constants)
-        soundness.warn_of_unused_constants(constraint, self.constants)
+        preparation.warn_of_unused_constants(constraint, self.constants)
         law, bounds = preparation.bound_law(constraint, output_names, input_names, extra)
         data = Data(x, y, input_names, output_names, extra)
         law = law if law is None or np.all(law.noise >= 0) else with_errors(law, learnt_errors(law, data))

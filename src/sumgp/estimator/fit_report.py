@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sumgp.errors import DataError
+from sumgp.laws import Law
 from sumgp.notebook import facts_table, listed
 
 # Details that are shown where a fit has them.
@@ -99,3 +100,10 @@ def r_squared(mean: np.ndarray, truth: np.ndarray, sample_weight: Any) -> float:
         raise DataError("y", "at least one measured value", "only NaN", "score rows that were measured")
     parts = [(truth[seen[:, t], t], mean[seen[:, t], t], weight[seen[:, t]]) for t in outputs]
     return float(np.mean([r2_score(y, m, sample_weight=w) for y, m, w in parts]))
+
+
+def soft_law_report(law: Law) -> dict[str, list[str]]:
+    """What complete rows told about the errors of laws that hold only roughly, in words; empty where nothing was asked."""
+    found = [f"{label}: {line}" for label, lines in zip(law.labels, law.notes, strict=False) for line in lines]
+    told = [line.replace(": error: ", ": ", 1) for line in found if ": error: " in line]
+    return {"soft_laws": told} if told else {}

@@ -31,6 +31,7 @@ from sumgp.strategies import (
     Asked,
     Collocated,
     Conditioned,
+    FitProblem,
     Linearized,
     Projected,
     Strategy,
@@ -38,12 +39,13 @@ from sumgp.strategies import (
     choose_map_solver,
 )
 
+Groups = Sequence[Sequence[str | int]]
 KERNELS: Mapping[str, Callable[[], Any]] = {
     "rbf": RBF,
     "matern12": lambda: Matern(nu=0.5),
     "matern32": lambda: Matern(nu=1.5),
     "matern52": lambda: Matern(nu=2.5),
-    "rational-quadratic": lambda: RationalQuadratic(alpha=2.0, alpha_bounds="fixed"),
+    "rational-quadratic": lambda: RationalQuadratic(alpha=2.0, alpha_bounds="fixed"),  # as among the kernels tried
 }
 STRATEGIES: Mapping[str, Callable[[], Any]] = {
     "collocated": Collocated,
@@ -53,12 +55,7 @@ STRATEGIES: Mapping[str, Callable[[], Any]] = {
     "transformed": Transformed,
     "unconstrained": Unconstrained,
 }
-SOLVERS: Mapping[str, Callable[[], Any]] = {
-    "dense": Dense,
-    "kronecker": Kronecker,
-    "markov": Markov,
-    "vecchia": Vecchia,
-}
+SOLVERS: Mapping[str, Callable[[], Any]] = {"dense": Dense, "kronecker": Kronecker, "markov": Markov, "vecchia": Vecchia}
 
 
 def kernel_named(value: Any, argument: str = "kernel") -> Any:
@@ -77,18 +74,12 @@ def strategy_named(value: Any, argument: str = "strategy") -> Any:
     return _made(value, STRATEGIES, argument, "leave it out to have it chosen") if isinstance(value, str) else value
 
 
-def solver_named(value: Any, argument: str = "solver") -> Any:
-    """A solver by its name."""
-    return _made(value, SOLVERS, argument, "leave it out to have it chosen") if isinstance(value, str) else value
-
-
 def with_named_choices(model: Any) -> Any:
     """An estimator of the same settings with objects in place of names such as "linearized"."""
-    made = {
-        "kernel": kernel_named(model.kernel),
-        "strategy": strategy_named(model.strategy),
-        "solver": solver_named(model.solver),
-    }
+    solver = model.solver
+    if isinstance(solver, str):
+        solver = _made(solver, SOLVERS, "solver", "leave it out to have it chosen")
+    made = {"kernel": kernel_named(model.kernel), "strategy": strategy_named(model.strategy), "solver": solver}
     return type(model)(**{**model.get_params(deep=False), **made})
 
 
@@ -301,11 +292,8 @@ def check_choices(model: Any) -> None:
 
 
 def chosen_groups(
-    groups: Sequence[Sequence[str | int]] | None,
-    constraint: Constraint | Law | None,
-    outputs: tuple[str, ...],
-    inputs: tuple[str, ...],
-) -> Sequence[Sequence[str | int]]:
+    groups: Groups | None, constraint: Constraint | Law | None, outputs: tuple[str, ...], inputs: tuple[str, ...]
+) -> Groups:
     """The user's groups, or the outputs that the law tells to be in one unit."""
     if groups is not None or not isinstance(constraint, Constraint):
         return groups or ()
@@ -320,22 +308,43 @@ class FitTables(NamedTuple):
     calendar: dict[str, Dates]
 
 
-class Wanted(NamedTuple):
-    """Names that the user gave: inputs, outputs (None = all columns), and columns that the law needs besides."""
-
-    inputs: Sequence[str] | None
-    outputs: Sequence[str] | None
-    extra: Sequence[str]
-
-
-def read_fit_tables(X: Any, Y: Any, wanted: Wanted, constraint: Constraint | Law | None) -> FitTables:
-    """The columns to fit; names of the law that only a column of the data has are pointed out."""
-    x = read_columns(X, None if wanted.inputs is None else [*wanted.inputs, *wanted.extra], "X")
-    y = read_columns(Y, wanted.outputs, "Y")
+def read_fit_tables(model: Any, X: Any, Y: Any, extra: Sequence[str], constraint: Constraint | Law | None) -> FitTables:
+    """The columns to fit, and ``extra`` ones that the law needs; a name of the law that only the data have is an error."""
+    x = read_columns(X, None if model.inputs is None else [*model.inputs, *extra], "X")
+    y = read_columns(Y, model.outputs, "Y")
     if y.calendar:
         got = f"dates in {next(iter(y.calendar))!r}"
         raise DataError("Y", "numbers", got, "convert them, e.g. to seconds since the first")
     if isinstance(constraint, FormulaConstraint):
-        inputs = wanted.inputs if wanted.inputs is not None else [name for name in x.names if name not in wanted.extra]
-        constraint.check_columns(wanted.outputs or y.names, inputs, {*x.names, *y.names})
+        inputs = model.inputs if model.inputs is not None else [name for name in x.names if name not in extra]
+        constraint.check_columns(model.outputs or y.names, inputs, {*x.names, *y.names})
     return FitTables(x.table, y.table, x.calendar)
+
+
+def check_strategy(strategy: Strategy, law: Law | None, problem: FitProblem) -> None:
+    """Refuse a strategy that has nothing to impose, or that takes no bounds or derivatives."""
+    name, rest = f"{type(strategy).__name__}()", problem.law
+    if isinstance(strategy, Unconstrained):
+        return
+    if law is None:
+        raise ConstraintError(f"strategy: {name} needs a law, got constraint=None; give one or use Unconstrained()")
+    if problem.bounds is not None and isinstance(strategy, Transformed):
+        raise ConstraintError("strategy: Transformed() takes no bounds; use Linearized(), or leave strategy=None")
+    if rest is not None and rest.derivatives and not strategy.takes_derivatives:
+        got, remedy = f"{name} for {rest.derivatives[0].name}", "leave strategy=None to have it chosen"
+        raise ConstraintError("strategy", "one that takes laws with derivatives", got, remedy)
+
+
+def warn_of_unused_constants(constraint: Constraint | Law | None, constants: Mapping[str, Any] | None) -> None:
+    """Name constants that no formula mentions."""
+    formulas = _formulas(constraint)
+    given = dict.fromkeys([*(constants or {}), *(name for formula in formulas for name in formula.constants)])
+    unused = [name for name in given if not any(formula.uses(name) for formula in formulas)]
+    if unused:
+        warn(f"constants: no formula uses {', '.join(map(repr, unused))}; remove it, or correct the name in the formula")
+
+
+def _formulas(constraint: Constraint | Law | None) -> Sequence[FormulaConstraint]:
+    if isinstance(constraint, AllOf):
+        return [formula for part in constraint.constraints for formula in _formulas(part)]
+    return [constraint] if isinstance(constraint, FormulaConstraint) else []

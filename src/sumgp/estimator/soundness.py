@@ -1,19 +1,19 @@
-"""After the fit: values that nothing explains, rows that contradict each other, a law not met."""
+"""After the fit: values that nothing explains, and a law that is not met or that the data contradict."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from scipy.stats import t as student
 
 from sumgp.data import Data, in_bulk, is_smooth
-from sumgp.errors import ConstraintError, counted, warn
-from sumgp.laws import AllOf, Constraint, FormulaConstraint, Inequalities, Law, SumLaw
-from sumgp.paper_method import Transformed
+from sumgp.errors import counted, warn
+from sumgp.estimator.wild_values import NAMED_ROWS, WildValues
+from sumgp.laws import Law, SumLaw, typical_rows
 from sumgp.prediction import Posterior
-from sumgp.strategies import FitProblem, Strategy, Unconstrained, closed_imbalance
+from sumgp.strategies import FitProblem, closed_imbalance
 
 # Codes that instruments and file formats write for "missing": -999, 9999.0, 99.99e3 and the like, and fill values.
 NINES = tuple(10.0**digits - 1.0 for digits in range(3, 10))
@@ -23,44 +23,28 @@ FILL_VALUES = (1e20, 1e30, 1e34, 1e35, 1e36, 32767.0, 32768.0, 2147483647.0, 214
 CODES = (*NINES, *DECIMAL_NINES, *FILL_VALUES)
 SAME_CODE = 1e-6  # relative; single precision has rounded some of them
 MOST_NAMED = 5  # in warnings of one fit
-NAMED_ROWS = 5  # in one warning
 FAR = 5.0  # times further from the median of the rest than any of the rest
-
-
-@dataclass(frozen=True)
-class WildValues:
-    """Values of one output that are far outside its others: equal ones that are a code, or all that are none."""
-
-    output: str
-    rows: tuple[int, ...]  # as given by the user, from 0
-    value: float  # in the first of these rows
-    rest: tuple[float, float]  # from and to
-    is_code: bool
-
-    @property
-    def words(self) -> str:
-        """What was found and what to do."""
-        others = f"the other values of {self.output!r} lie between {self.rest[0]:.4g} and {self.rest[1]:.4g}"
-        place = f"row {self.rows[0]}, output {self.output!r} is {self.value:g}"
-        more = len(self.rows) - 1
-        if self.is_code:
-            count = f" ({more + 1} such values)" if more else ""
-            return f'Y: {place}{count}, while {others}: probably a code for "missing"; write NaN if it is one'
-        named = ", ".join(map(str, self.rows[1:NAMED_ROWS])) + (", ..." if len(self.rows) > NAMED_ROWS else "")
-        also = f" ({counted(more, 'more value')} as far outside, {'row' if more == 1 else 'rows'} {named})" if more else ""
-        return (
-            f"Y: {place}{also}, while {others}: no noise explains both, and the fit now takes {self.output!r} for very "
-            f"noisy; correct {'them' if more else 'the value'}, or write NaN where nothing was measured"
-        )
-
-
-def check_strategy(strategy: Strategy, law: Law | None, bounds: Inequalities | None) -> None:
-    """Refuse a strategy that has nothing to impose, or cannot keep bounds."""
-    if law is None and not isinstance(strategy, Unconstrained):
-        name = type(strategy).__name__
-        raise ConstraintError(f"strategy: {name}() needs a law, got constraint=None; give one or use Unconstrained()")
-    if bounds is not None and isinstance(strategy, Transformed):
-        raise ConstraintError("strategy: Transformed() takes no bounds; use Linearized(), or leave strategy=None")
+HELD = 1e-6  # residual of the mean, relative to the law's terms, up to which a law holds
+HELD_IN_BOUNDS = 1e-9  # the same where points were moved into bounds, which is done to round-off or not at all
+MOST_ROWS = 300  # at which a fit is looked at
+MOST_BETWEEN = 40  # points between rows at which it is: their means take a hundredth of the time of a small fit
+ROBUST_SD = 1.4826  # of a normal distribution, times the median of absolute deviations
+UNEXPLAINED = 10.0  # robust standard deviations of the residuals
+UNEXPLAINED_BY_KNOWN = 8.0  # stated standard deviations of the noise
+UNEXPLAINED_SIZE = 3.0  # standard deviations of the output
+MISFIT = 4.0  # rms distance of the data from the mean, in standard deviations of the noise
+MISFIT_SIZE = 0.1  # and in standard deviations of the output: less does not matter
+FEW_COPIES = 0.05  # share of the rows
+ROUNDED = 0.05  # share of values that occur in other rows too, from which on a copy may be a measurement of its own
+FEWEST_OF_A_THIRD = 16  # rows whose spread is compared with that of others
+TIES = 0.5  # share of equal values among them from which on they are rounded, or nothing happens there
+DIFFERENT = 8.0  # ratio of noises in thirds of the rows: equal ones differ as much with a chance of 1e-5 (2e6 draws)
+FALSE_ALARM = 1e-5  # chance that a true law of rows with normal errors is said to be contradicted
+FEWEST_ROWS = 4  # complete rows: with fewer a mean says nothing against a stated total
+LAGS = 3  # rows apart, up to which errors are compared: correlated noise of 30 rows is found more often than with one
+FEWEST_ALIKE = 20  # complete rows along one input: with fewer no correlation is sure
+ALIKE = 3.5  # standard errors; 269 laws of honest families had at most 2.0 (mean -.4, sd .84)
+ALIKE_SIZE = 0.5  # of what the noise explains: less is how values were rounded
 
 
 def find_wild_values(data: Data) -> tuple[WildValues, ...]:
@@ -74,7 +58,7 @@ def warn_of_wild_values(found: tuple[WildValues, ...]) -> None:
     for wild in found[:MOST_NAMED]:
         warn(wild.words)
     if len(found) > MOST_NAMED:
-        warn(f"Y: {len(found) - MOST_NAMED} more such findings")
+        warn(f"Y: {counted(len(found) - MOST_NAMED, 'more such finding')}")
 
 
 def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
@@ -92,18 +76,6 @@ def _of_output(data: Data, t: int, bulk: np.ndarray) -> Iterator[WildValues]:
         yield WildValues(name, tuple(map(int, wild)), float(y[wild[0]]), ends, False)
 
 
-STANDARD_ERRORS = 6.0  # between repeated rows, in those of the stated noise, before a warning
-ROUND_OFF = 1e-9  # of a value: less than that is how it was written down
-
-
-def soft_law_report(law: Law | None) -> dict[str, list[str]]:
-    """What complete rows told about the errors of laws that hold only roughly, in words; empty where nothing was asked."""
-    notes = () if law is None else law.notes
-    found = [f"{label}: {line}" for label, lines in zip(law.labels if law else (), notes, strict=False) for line in lines]
-    told = [line for line in found if ": error: " in line]
-    return {"soft_laws": [line.replace(": error: ", ": ", 1) for line in told]} if told else {}
-
-
 def check_closed(problem: FitProblem) -> bool:
     """True if the rows meet the law up to rounding; rows that do not, where all others do, are named in a warning."""
     found = closed_imbalance(problem)
@@ -111,47 +83,10 @@ def check_closed(problem: FitProblem) -> bool:
         named = ", ".join(str(row) for row in found.misprints[:NAMED_ROWS])
         more = ", ..." if len(found.misprints) > NAMED_ROWS else ""
         warn(
-            f"a law that all other complete rows meet up to rounding is missed in {counted(len(found.misprints), 'row')} "
-            f"({named}{more}, counted from 0); look for a misprint there, or write NaN in place of the wrong value"
+            f"{counted(len(found.misprints), 'row')} ({named}{more}, counted from 0) violate a law that all other complete "
+            "rows meet up to rounding; look for a typing error there, or write NaN in place of the wrong value"
         )
     return found is not None and found.all_closed
-
-
-def warn_if_repeats_contradict(problem: FitProblem) -> None:
-    """Rows at the same input that differ by far more than the noise they are said to have."""
-    if problem.noise.known is None:
-        return
-    data, sd = problem.data, np.sqrt(problem.noise.variances(np.zeros(0))) * problem.scaling.y_scale
-    _, place = np.unique(data.x, axis=0, return_inverse=True)
-    for t, name in enumerate(data.output_names):
-        seen = data.measured[:, t]
-        count = np.bincount(place[seen])
-        mean = np.bincount(place[seen], data.y[seen, t]) / np.maximum(count, 1)
-        gap = np.abs(data.y[seen, t] - mean[place[seen]])
-        stated = STANDARD_ERRORS * sd[seen, t] + ROUND_OFF * np.abs(data.y[seen, t])
-        if np.any(gap > stated):
-            worst = int(np.argmax(gap - stated))
-            warn(
-                f"noise: rows at the same input differ in {name!r} by {gap[worst]:.3g} from their mean, with a stated "
-                f"standard deviation of {sd[seen, t][worst]:.3g}; give a larger one, or leave noise='per-output'"
-            )
-
-
-HELD = 1e-6  # residual of the mean, relative to the law's terms, up to which a law holds
-HELD_IN_BOUNDS = 1e-9  # the same where points were moved into bounds, which is done to round-off or not at all
-MOST_ROWS = 300  # at which a fit is looked at
-MOST_BETWEEN = 40  # points between rows at which it is: their means take a hundredth of the time of a small fit
-ROBUST_SD = 1.4826  # of a normal distribution, times the median of absolute deviations
-UNEXPLAINED = 10.0  # robust standard deviations of the residuals
-UNEXPLAINED_BY_KNOWN = 8.0  # stated standard deviations of the noise
-UNEXPLAINED_SIZE = 3.0  # standard deviations of the output
-MISFIT = 4.0  # rms distance of the data from the mean, in standard deviations of the noise
-MISFIT_SIZE = 0.1  # and in standard deviations of the output: less does not matter
-FEW_COPIES = 0.05  # share of the rows
-ROUNDED = 0.05  # share of values that occur in other rows too, from which on a copy may be a measurement of its own
-FEWEST_OF_A_THIRD = 16  # rows whose spread is compared with that of others
-TIES = 0.5  # share of equal values among them from which on they are rounded, or nothing happens there
-DIFFERENT = 8.0  # ratio of noises in thirds of the rows: equal ones differ as much with a chance of 1e-5 (2e6 draws)
 
 
 def rows_to_check(problem: FitProblem) -> np.ndarray:
@@ -176,7 +111,7 @@ def checked_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, 
     words = f"{wild[0].output!r} has {wild[0].value:g} in row {wild[0].rows[0]}" if wild else ""
     copies, count = copied_rows(problem.data) if problem.noise.known is None else 0, len(problem.data.x)
     if not wild and copies > FEW_COPIES * count:
-        words = f"{copies} of {count} rows are copies of others, from which noise looks smaller than it is"
+        words = f"{copies} of {count} rows are copies of others, which makes the noise look smaller than it is"
         warn(f"{words}; remove rows that were not measured separately")
     if not words and problem.noise.known is None and problem.noise.row_factor is None:
         words = changing_noise(problem, posterior, rows)
@@ -192,8 +127,8 @@ def changing_noise(problem: FitProblem, posterior: Posterior, rows: np.ndarray) 
         for what, values in {**along, "with its size": np.abs(mean)}.items():
             ratio = spread_ratio(np.abs(y - mean), y, values)
             if ratio > DIFFERENT:
-                words = f"the noise of {name!r} changes {ratio:.0f}-fold {what}, and one value is taken for all rows"
-                warn(f"{words}: bands are too narrow where it is large; give noise= an array of the shape of Y")
+                words = f"the noise of {name!r} changes {ratio:.0f}-fold {what}, but one value is used for all rows"
+                warn(f"{words}: bands are too narrow where it is large; give noise= an array with the shape of Y")
                 return words
     return ""
 
@@ -233,12 +168,11 @@ def law_failure(posterior: Posterior, law: Law) -> str:
         size = np.nan_to_num(law.magnitude(f, x)) + np.nan_to_num(slopes)
         missed = np.abs(residual) > held * size
     hard = law.active(x) & (law.noise == 0)
-    undefined = np.isnan(residual) & hard
-    bad = (undefined | missed) & hard
+    bad = (np.isnan(residual) | missed) & hard
     if not bad.any():
         return ""
     first, row = np.argwhere(bad)[0]
-    what = "is not defined" if undefined[first, row] else f"is missed by {residual[first, row]:.2g}"
+    what = "is not defined" if np.isnan(residual[first, row]) else f"is violated by {residual[first, row]:.2g}"
     count = int(bad.any(axis=1).sum())
     return f"law {law.labels[row]!r} {what} at x = {np.round(x[first], 6).tolist()} ({count} of {len(x)} points)"
 
@@ -274,7 +208,7 @@ def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> 
             pulling = " or ".join(word for word in who if who[word] is not None) + f" pulls {name!r} away from its data"
             if distance > MISFIT:
                 return f"{pulling} by {distance:.3g} standard deviations of the noise"
-            return f"{pulling}: what it leaves of them, {size:.2g} of their sd, is smooth and no noise"
+            return f"{pulling}: the residuals, {size:.2g} of the output's sd, vary smoothly, as noise does not"
     return ""
 
 
@@ -309,25 +243,98 @@ def warn_of_unexplained_values(problem: FitProblem, posterior: Posterior, rows: 
             )
 
 
-def warn_of_unused_constants(constraint: Constraint | Law | None, constants: Mapping[str, Any] | None) -> None:
-    """Name constants that no formula mentions."""
-    formulas = _formulas(constraint)
-    given = dict.fromkeys([*(constants or {}), *(name for formula in formulas for name in formula.constants)])
-    unused = [name for name in given if not any(formula.uses(name) for formula in formulas)]
-    if unused:
-        names = ", ".join(map(repr, unused))
-        warn(f"constants: no formula uses {names}; remove it, or correct the name in the formula")
+@dataclass(frozen=True)
+class Imbalance:
+    """What complete rows as measured miss one row of the law by, in the order of the inputs."""
+
+    label: str
+    values: np.ndarray  # (n,)
+    expected: np.ndarray  # (n,) standard deviation that the noise of the fit gives them
+    bias: float  # mean that noise alone causes through the law's curvature
+    round_off: float
+    allowed: float  # error that the law itself states
+
+    def contradicts(self) -> tuple[float, float] | None:
+        """Mean and its standard error, if the mean is none that noise gives; None if it is."""
+        error = max(float(self.values.std(ddof=1)) / np.sqrt(len(self.values)), self.round_off)
+        offset = float(self.values.mean())
+        most = float(student.isf(FALSE_ALARM / 2.0, len(self.values) - 1)) * error + 2.0 * abs(self.bias) + self.allowed
+        return (offset, error) if abs(offset) > most else None
+
+    def alike(self) -> tuple[float, float] | None:
+        """Correlation of neighbouring rows and size relative to the noise of the fit; None if rows may be independent.
+
+        Independent errors e of mean 0 have sum_k r_k sqrt(n / LAGS) ~ N(0, 1) with r_k = sum_i e_i e_(i+k) / sum_i e_i^2.
+        """
+        with np.errstate(all="ignore"):
+            errors = self.values / self.expected
+        if self.allowed > 0 or len(errors) < FEWEST_ALIKE or not np.all(np.isfinite(errors)):
+            return None
+        errors = errors - errors.mean()
+        size = float(np.sqrt(np.mean(errors**2)))
+        if size < ALIKE_SIZE:
+            return None
+        correlations = [float(errors[lag:] @ errors[:-lag]) / float(errors @ errors) for lag in range(1, LAGS + 1)]
+        return (correlations[0], size) if sum(correlations) * np.sqrt(len(errors) / LAGS) > ALIKE else None
 
 
-def _formulas(constraint: Constraint | Law | None) -> Sequence[FormulaConstraint]:
-    if isinstance(constraint, AllOf):
-        return [formula for part in constraint.constraints for formula in _formulas(part)]
-    return [constraint] if isinstance(constraint, FormulaConstraint) else []
+def doubts(problem: FitProblem, law: Law, noise: np.ndarray) -> str:
+    """What a status must say where rows as measured contradict the law, or miss it by errors that are alike in neighbouring
+    rows; empty elsewhere. Warns. ``noise`` (T,): variances found, in the user's units."""
+    words = ""
+    for imbalance in imbalances(problem, law, noise):
+        label = repr(imbalance.label)
+        if found := imbalance.contradicts():
+            words = words or f"the data contradict the law {label}"
+            warn(
+                f"the data contradict the law {label}: measured rows miss it by {found[0]:.4g} on average, with a standard "
+                f"error of {found[1]:.2g}; check the total or declare it unknown, or, if the law holds only roughly, write "
+                f"{label} with '+- unknown' at its end: mean and size of its error are then estimated"
+            )
+        elif not words and problem.noise.known is None and (found := imbalance.alike()):
+            words = f"neighbouring rows miss the law {label} by similar errors; intervals may be too narrow"
+            sizes = ", ".join(f"{sd:.2g}" for sd in found[1] * np.sqrt(noise))
+            warn(
+                f"neighbouring rows miss the law {label} by similar errors (correlation {found[0]:.2f}); intervals may be "
+                f"too narrow. If the noise is correlated from row to row, state its size, for which the law suggests "
+                f"noise=[{sizes}]; if the law holds only roughly, write it with '+- unknown' at its end"
+            )
+    return f"converged, but {words}" if words else ""
 
 
-def check_derivatives(strategy: Strategy, law: Law | None) -> None:
-    """ConstraintError where a strategy cannot impose a law because of its derivatives."""
-    if law is not None and law.derivatives and not strategy.takes_derivatives and not isinstance(strategy, Unconstrained):
-        got = f"{type(strategy).__name__}() for {law.derivatives[0].name}"
-        remedy = "leave strategy=None to have it chosen"
-        raise ConstraintError("strategy", "one that takes laws with derivatives", got, remedy)
+def imbalances(problem: FitProblem, law: Law, noise: np.ndarray) -> Iterator[Imbalance]:
+    """One for each row of the law that enough complete rows tell about."""
+    complete = np.flatnonzero(problem.data.measured[:, law.involved()[: problem.n_outputs]].all(axis=1))
+    if law.unknowns or law.derivatives or len(complete) < FEWEST_ROWS:
+        return
+    complete = complete[np.argsort(problem.data.x[complete, 0], kind="stable")]
+    typical = problem.scaling.restore(typical_rows(problem.data, problem.scaling))
+    filled = np.where(problem.data.measured, problem.data.y, typical)[complete]
+    x = problem.data.x[complete]
+    with np.errstate(all="ignore"):
+        residual, magnitude = law.residual(filled, x), law.magnitude(filled, x)
+        expected = np.sqrt(law.jacobian(filled, x)[:, :, : len(noise)] ** 2 @ noise)
+    for row in range(law.n_rows):
+        used = np.isfinite(residual[:, row]) & np.isfinite(magnitude[:, row]) & law.active(x)[:, row]
+        if used.sum() < FEWEST_ROWS:
+            continue
+        yield Imbalance(
+            label=law.labels[row],
+            values=residual[used, row],
+            expected=expected[used, row] if problem.data.n_inputs == 1 else np.zeros(int(used.sum())),
+            bias=_noise_bias(law, filled, x, row, noise),
+            round_off=1e-12 * float(magnitude[used, row].max()),
+            allowed=float(law.noise[row]),
+        )
+
+
+def _noise_bias(law: Law, f: np.ndarray, x: np.ndarray, row: int, noise: np.ndarray) -> float:
+    """Mean residual that noise alone causes through the law's curvature (E[z^2] exceeds the true square)."""
+    bias = 0.0
+    for step in np.diag(np.sqrt(noise)):
+        with np.errstate(all="ignore"):
+            sides = law.residual(f + step, x) + law.residual(f - step, x)
+            second = (sides - 2.0 * law.residual(f, x))[:, row]
+        usable = second[np.isfinite(second)]
+        bias += 0.5 * float(usable.mean()) if len(usable) else 0.0
+    return bias

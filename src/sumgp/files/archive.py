@@ -55,14 +55,16 @@ def unpack(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
     """The document and the arrays of a file, or DataError."""
     try:
         if path.exists() and not path.is_file():
-            raise DataError(f"{path}: expected a model file, got a folder or device; give the path that save() wrote")
+            raise DataError("expected a model file, got a folder or device; give the path that save() wrote")
         size = path.stat().st_size
         if size > LARGEST_FILE:
-            raise DataError(f"{path}: expected a model file of at most {LARGEST_FILE} bytes, got {size}; it is another file")
+            raise DataError(f"expected a model file of at most {LARGEST_FILE} bytes, got {size}; it is another file")
         with zipfile.ZipFile(path) as archive:
-            entries = _checked_entries(path, archive, size)
-            document = _document(path, archive.read(entries.pop(DOCUMENT)))
-            arrays = [_array(path, archive.read(entries[name])) for name in _in_order(path, entries)]
+            entries = _checked_entries(archive, size)
+            document = _document(archive.read(entries.pop(DOCUMENT)))
+            arrays = [_array(archive.read(entries[name])) for name in _in_order(entries)]
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
     except (zipfile.BadZipFile, EOFError, UnicodeDecodeError) as error:
         raise DataError(
             f"{path}: damaged, truncated, or not a model file ({error}); give a file written by save(), or save again"
@@ -72,67 +74,61 @@ def unpack(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
     return document, arrays
 
 
-def _checked_entries(path: Path, archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+def _checked_entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     entries = archive.infolist()
     if len(entries) > MOST_ENTRIES:
-        raise DataError(f"{path}: {len(entries)} entries are more than any model has; refused")
+        raise DataError(f"{len(entries)} entries are more than any model has; refused")
     names = [entry.filename for entry in entries]
     for entry in entries:
         if entry.filename != DOCUMENT and not ARRAY.fullmatch(entry.filename):
-            raise DataError(
-                f"{path}: unexpected entry {entry.filename[:60]!r}; a model file holds {DOCUMENT} and arrays only"
-            )
+            raise DataError(f"unexpected entry {entry.filename[:60]!r}; a model file holds {DOCUMENT} and arrays only")
         if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size or entry.flag_bits & 0x1:
-            raise DataError(
-                f"{path}: entry {entry.filename!r} is compressed or encrypted, which model files never are; refused"
-            )
+            raise DataError(f"entry {entry.filename!r} is compressed or encrypted, which model files never are; refused")
     if len(set(names)) < len(names):
-        raise DataError(f"{path}: two entries of the same name; refused")
+        raise DataError("two entries of the same name; refused")
     if DOCUMENT not in names:
-        raise DataError(f"{path}: {DOCUMENT} is missing: not a model file, or a damaged one; save the model again")
+        raise DataError(f"{DOCUMENT} is missing: not a model file, or a damaged one; save the model again")
     if sum(entry.file_size for entry in entries) > size:
-        raise DataError(f"{path}: the entries claim more bytes than the file has; refused")
+        raise DataError("the entries claim more bytes than the file has; refused")
     return {entry.filename: entry for entry in entries}
 
 
-def _in_order(path: Path, entries: Mapping[str, zipfile.ZipInfo]) -> list[str]:
+def _in_order(entries: Mapping[str, zipfile.ZipInfo]) -> list[str]:
     names = [f"arrays/{number}.npy" for number in range(len(entries))]
     missing = [name for name in names if name not in entries]
     if missing:
-        raise DataError(f"{path}: {missing[0]} is missing; the file is damaged, save the model again")
+        raise DataError(f"{missing[0]} is missing; the file is damaged, save the model again")
     return names
 
 
-def _document(path: Path, content: bytes) -> dict[str, Any]:
+def _document(content: bytes) -> dict[str, Any]:
     if len(content) > LARGEST_DOCUMENT:
-        raise DataError(f"{path}: {DOCUMENT} is larger than any model needs; refused")
+        raise DataError(f"{DOCUMENT} is larger than any model needs; refused")
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: {DOCUMENT} cannot be read ({type(error).__name__}); the file is damaged") from error
+        raise DataError(f"{DOCUMENT} cannot be read ({type(error).__name__}); the file is damaged") from error
     if not isinstance(document, dict):
-        raise DataError(f"{path}: {DOCUMENT} is not an object; the file is damaged")
+        raise DataError(f"{DOCUMENT} is not an object; the file is damaged")
     return document
 
 
-def _array(path: Path, content: bytes) -> np.ndarray:
+def _array(content: bytes) -> np.ndarray:
     stream = io.BytesIO(content)
     try:
         if np.lib.format.read_magic(stream) != (1, 0):
-            raise DataError(f"{path}: an array of an unknown format; refused")
+            raise DataError("an array of an unknown format; refused")
         shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=LONGEST_HEADER)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{path}: an array's header cannot be read ({type(error).__name__}); the file is damaged") from error
+        raise DataError(f"an array's header cannot be read ({type(error).__name__}); the file is damaged") from error
     if dtype.str not in KINDS:
-        raise DataError(f"{path}: an array of kind {dtype.str!r}, expected one of {sorted(KINDS)}; refused")
+        raise DataError(f"an array of kind {dtype.str!r}, expected one of {sorted(KINDS)}; refused")
     count, start = 1, stream.tell()
     for extent in shape:
         count *= extent
     if len(shape) > 4 or min(shape, default=0) < 0 or count * dtype.itemsize != len(content) - start:
-        raise DataError(
-            f"{path}: an array says it has shape {shape} but holds another number of values; the file is damaged"
-        )
+        raise DataError(f"an array says it has shape {shape} but holds another number of values; the file is damaged")
     flat: np.ndarray = np.frombuffer(content, dtype=dtype, offset=start).astype(KINDS[dtype.str])
     return flat.reshape(shape, order="F" if by_columns else "C")

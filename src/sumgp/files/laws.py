@@ -2,58 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from sumgp.errors import ConstraintError, DataError
-from sumgp.estimator import as_constraint
 from sumgp.files.nodes import Reader, Writer
 from sumgp.laws import AllOf, Bounds, Constraint, FormulaConstraint, LinearConstraint, SumConstraint, Term, Unknown
-from sumgp.transforms import CustomTransform
-
-
-def is_storable(constraint: Any, constants: Mapping[str, Any] | None) -> bool:
-    """True unless some part of the law is a Python function."""
-    try:
-        made = as_constraint(constraint, constants)
-    except ConstraintError:
-        return False
-    return made is None or _storable(made)
-
-
-def _storable(made: Any) -> bool:
-    if isinstance(made, FormulaConstraint):
-        return made.is_storable
-    if isinstance(made, AllOf):
-        return all(_storable(part) for part in made.constraints)
-    if isinstance(made, LinearConstraint):
-        return not (callable(made.F) or callable(made.S) or callable(made.where))
-    if isinstance(made, Bounds):
-        return not any(callable(value) for value in (*made.lower.values(), *made.upper.values()))
-    if isinstance(made, SumConstraint):
-        plain = not any(callable(t.coefficient) or isinstance(t.transform, CustomTransform) for t in made.terms)
-        return plain and not callable(made.total) and not callable(made.where)
-    return False
 
 
 def write_constraint(made: Any, writer: Writer) -> dict[str, Any]:
-    """JSON of a storable constraint."""
+    """JSON of a constraint; DataError where some part of it is a Python function."""
     if isinstance(made, FormulaConstraint):
         return {"kind": "formula", "texts": list(made.texts), "constants": writer.write(dict(made.constants))}
     if isinstance(made, AllOf):
         return {"kind": "all", "parts": [write_constraint(part, writer) for part in made.constraints]}
-    if isinstance(made, LinearConstraint):
-        S = made.S if isinstance(made.S, Unknown) else np.asarray(made.S, dtype=float)
-        F, noise = np.asarray(made.F, dtype=float), np.asarray(made.noise, dtype=float)
-        return {"kind": "linear", "F": writer.write(F), "S": writer.write(S), "noise": writer.write(noise)}
+    if isinstance(made, LinearConstraint) and made.where is None:
+        parts = {"F": made.F, "S": made.S, "noise": made.noise}
+        return {"kind": "linear", **{name: writer.write(_numbers(part)) for name, part in parts.items()}}
     if isinstance(made, Bounds):
         return {"kind": "bounds", "lower": writer.write(made.lower), "upper": writer.write(made.upper)}
-    if isinstance(made, SumConstraint):
-        total = made.total if isinstance(made.total, Unknown) else float(made.total)  # type: ignore[arg-type]
+    if isinstance(made, SumConstraint) and made.where is None:
+        total = made.total if isinstance(made.total, Unknown) or callable(made.total) else float(made.total)
         return {"kind": "sum", "terms": writer.write(made.terms), "total": writer.write(total), "noise": float(made.noise)}
     raise DataError(f"save: a {type(made).__name__} cannot be stored; give a formula")
+
+
+def _numbers(value: Any) -> Any:
+    """An array; a constant to be estimated, or a function, stays what it is."""
+    return value if isinstance(value, Unknown) or callable(value) else np.asarray(value, dtype=float)
 
 
 def read_constraint(node: Any, reader: Reader, depth: int = 0) -> Constraint:

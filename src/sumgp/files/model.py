@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from sumgp.data import UNITS, Data, Dates, Scaling
 from sumgp.errors import ConstraintError, DataError, SumGPError, warn
 from sumgp.estimator import ConstrainedGP, FitReport, as_constraint
 from sumgp.files.archive import pack, unpack
-from sumgp.files.laws import is_storable, read_constraint, write_constraint
+from sumgp.files.laws import read_constraint, write_constraint
 from sumgp.files.nodes import Reader, Writer
 from sumgp.files.writing import write_file
 from sumgp.laws import Constraint, Law, bind_constraint, learnt_errors, with_errors
@@ -22,19 +24,7 @@ from sumgp.strategies import Fitted, Strategy, Unconstrained
 
 FORMAT = "sumgp model"
 VERSION = 1  # of the format: a reader refuses files of a later one
-SETTINGS = (
-    "outputs",
-    "inputs",
-    "kernel",
-    "noise",
-    "strategy",
-    "solver",
-    "uncertainty",
-    "groups",
-    "rank",
-    "restarts",
-    "random_state",
-)
+SETTINGS = tuple(name for name in signature(ConstrainedGP).parameters if name not in ("constraint", "constants"))
 SAME_LAW = 1e-9  # relative difference of residuals up to which a law handed over again is the one of the fit
 # What arithmetic on arrays of disagreeing shapes raises: a file of right types can still make no sense.
 SENSELESS = (SumGPError, ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, np.linalg.LinAlgError)
@@ -57,20 +47,22 @@ def model_bytes(model: ConstrainedGP) -> bytes:
     """The content of a model file."""
     check_is_fitted(model, "fitted_", msg="save: this %(name)s is not fitted yet; call fit(X, Y) first")
     law = model.law_
-    writer = Writer(law)
+    writer, stored = Writer(law), None
     bounds = None if model.bounding_ is None else model.bounding_.bounds
-    stated = law is not None or bounds is not None
-    stored = stated and is_storable(model.constraint, model.constants)
-    if stated and not stored:
-        warn(
-            "the law is given as Python code, which a model file cannot hold: it is left out; pass it when loading, "
-            "sumgp.load(path, constraint=...), or give the law as a formula"
-        )
+    if law is not None or bounds is not None:
+        try:
+            stored = write_constraint(as_constraint(model.constraint, model.constants), writer)
+        except (DataError, ConstraintError):
+            writer = Writer(law)
+            warn(
+                "the law is given as Python code, which a model file cannot hold: it is left out; pass it when loading, "
+                "sumgp.load(path, constraint=...), or give the law as a formula"
+            )
     report = model.fit_report_
     document = {
         "format": FORMAT,
         "version": VERSION,
-        "constraint": write_constraint(as_constraint(model.constraint, model.constants), writer) if stored else None,
+        "constraint": stored,
         "law": None if law is None else _law_facts(model, law, writer),
         "bounds": None if bounds is None else [_law_facts(model, row, writer) for row in bounds.laws],
         "settings": {name: _setting(name, getattr(model, name), writer) for name in SETTINGS},
@@ -81,7 +73,7 @@ def model_bytes(model: ConstrainedGP) -> bytes:
         "components": [writer.write(component) for component in model.fitted_.components],
         "chosen": writer.write(model.strategy_),
         "calendar": {name: vars(dates) for name, dates in model.calendar_.items()},
-        "report": _plain({**report.details, **{name: getattr(report, name) for name in REPORT}}),
+        "report": plain({**report.details, **{name: getattr(report, name) for name in REPORT}}),
     }
     return pack(document, writer.arrays)
 
@@ -113,19 +105,17 @@ def _probe(data: Data, scaling: Scaling, law: Law) -> tuple[np.ndarray, np.ndarr
     return np.concatenate([f, np.ones((len(x), law.n_columns - f.shape[1]))], axis=1), x
 
 
-def _plain(value: Any) -> Any:
-    """A report as JSON: arrays become lists, anything unusual its text."""
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        return _plain(value.item())
+def plain(value: Any, other: Callable[[Any], Any] = str) -> Any:
+    """Numbers and words as JSON: arrays become lists; ``other`` is made of numbers that are not finite and anything else."""
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist(), other)
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item, other) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item, other) for item in value]
     if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and np.isfinite(value)):
         return value
-    return str(value)
+    return other(value)
 
 
 def load(path: str | PathLike[str], constraint: Any = None, constants: Any = None) -> ConstrainedGP:

@@ -138,7 +138,7 @@ class Reader:
         law = self._imposed_law(shift)
         for value, length in ((shift, law.n_columns), (scale, law.n_columns), (row_scale, law.n_rows)):
             if not isinstance(value, np.ndarray) or value.shape != (length,) or not np.all(np.isfinite(value)):
-                raise DataError("model file: the law has another number of columns or rows than the stored sizes")
+                raise DataError("model file: the numbers of columns and rows of the law are not those of the stored sizes")
         key = shift.tobytes() + scale.tobytes() + row_scale.tobytes()
         if key not in self._unit_free:
             relaxed = law.relaxed(np.maximum(np.abs(shift), scale))
@@ -215,13 +215,9 @@ def is_known(kind: type) -> bool:
 
 
 def public_dataclasses(module: ModuleType) -> dict[str, type]:
-    """Frozen dataclasses that a module defines itself and does not hide."""
-    found = {name: value for name, value in vars(module).items() if isinstance(value, type) and is_dataclass(value)}
-    return {
-        name: value
-        for name, value in found.items()
-        if value.__module__ == module.__name__ and not name.startswith("_") and value.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    }
+    """Classes of a module's own that models may hold."""
+    own = {name: value for name, value in vars(module).items() if isinstance(value, type)}
+    return {name: kind for name, kind in own.items() if kind.__module__ == module.__name__ and is_known(kind)}
 
 
 @cache

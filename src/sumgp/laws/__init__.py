@@ -20,7 +20,6 @@ from sumgp.laws.points import (
     TaskRows,
     check_law,
     complete_scaling,
-    independent_rows,
     linear_rows,
     measured_imbalance,
     set_up_law,

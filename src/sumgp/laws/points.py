@@ -40,12 +40,13 @@ class TaskRows(NamedTuple):
 
 def task_rows(law: SumLaw, data: Data, scaling: Scaling) -> TaskRows:
     """The law as rows over the task covariance, where its coefficients are constant."""
-    own = independent_rows(law, data, scaling)
-    scaled = own.F * scaling.y_scale
+    kept = independent_rows(law, data, scaling)
+    F = law.as_matrix()[kept]
+    scaled = F * scaling.y_scale
     size = np.linalg.norm(scaled, axis=1)
-    right_sides = RightSides(law, tuple(own.kept), own.F @ scaling.y_shift, size)
-    dropped = tuple(law.labels[i] for i in range(law.n_rows) if i not in own.kept)
-    return TaskRows(scaled / size[:, None], own.noise / size, right_sides, dropped)
+    right_sides = RightSides(law, tuple(kept), F @ scaling.y_shift, size)
+    dropped = tuple(law.labels[i] for i in range(law.n_rows) if i not in kept)
+    return TaskRows(scaled / size[:, None], law.noise[kept] / size, right_sides, dropped)
 
 
 DEPENDENT = 1e-10  # what is left of a row of length one, given the others, before it counts as one of its own
@@ -63,22 +64,13 @@ def check_law(law: Law, data: Data, scaling: Scaling) -> None:
         _check_each_row(law, data, scaling)
 
 
-class IndependentRows(NamedTuple):
-    """F (R', T), noise (R',) and positions of rows."""
+def independent_rows(law: SumLaw, data: Data, scaling: Scaling) -> list[int]:
+    """Positions of rows that are not combinations of earlier ones; such a combination with another total is an error.
 
-    F: np.ndarray
-    noise: np.ndarray
-    kept: list[int]
-
-
-def independent_rows(law: SumLaw, data: Data, scaling: Scaling | None = None) -> IndependentRows:
-    """F (R', T), noise and positions of rows that are not combinations of earlier ones; with another total: an error.
-
-    Rows are compared in unit-free outputs where ``scaling`` is given, so that units cannot make them look alike.
+    Rows are compared in unit-free outputs, so that units cannot make them look alike.
     """
-    F, noise, S = law.as_matrix(), law.noise, law.S(data.x)
-    y_shift, y_scale = (scaling.y_shift, scaling.y_scale) if scaling is not None else (np.zeros(F.shape[1]), 1.0)
-    scaled = F * y_scale
+    F, noise, S, y_shift = law.as_matrix(), law.noise, law.S(data.x), scaling.y_shift
+    scaled = F * scaling.y_scale
     size = np.linalg.norm(scaled, axis=1)
     unit = scaled / size[:, None]
     right = (S - F @ y_shift) / size
@@ -101,7 +93,7 @@ def independent_rows(law: SumLaw, data: Data, scaling: Scaling | None = None) ->
                 f"constraint: the law {law.labels[row]!r} contradicts {others}: together they cannot be met; "
                 "correct a total or remove one"
             )
-    return IndependentRows(F[keep], noise[keep], keep)
+    return keep
 
 
 def _check_finite(law: SumLaw, data: Data) -> None:

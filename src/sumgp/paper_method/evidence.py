@@ -6,7 +6,9 @@ n observations, each of one task at one point; P points: the training inputs, th
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from sumgp.paper_method.likelihoods import StackedLikelihood
 from sumgp.priors import KernelOnPoints, MultitaskPrior
 
 REMEMBERED = 500  # results by hyperparameters: those of a search and its draws
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,22 +126,13 @@ class TransformedEvidence:
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to theta."""
-        key = np.asarray(theta, dtype=float).tobytes()
-        if key not in self._known:
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
-            self._known[key] = self._computed(theta)
-        value, gradient = self._known[key]
+        value, gradient = _remembered(self._known, theta, self._computed)
         return value, gradient.copy()
 
     def value(self, theta: np.ndarray) -> float:
         """The value alone; its sites are kept, since value and posterior at theta may be asked for next."""
-        key = np.asarray(theta, dtype=float).tobytes()
-        if key not in self._inferred:
-            if len(self._inferred) >= REMEMBERED:
-                self._inferred.clear()
-            self._inferred[key] = self._settled(self.latent(theta), self._likelihood(theta))
-        return self.observations.share * self._inferred[key].evidence
+        settled = _remembered(self._inferred, theta, lambda at: self._settled(self.latent(at), self._likelihood(at)))
+        return self.observations.share * settled.evidence
 
     def _computed(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         latent, likelihood = self.latent(theta), self._likelihood(theta)
@@ -174,3 +168,13 @@ class TransformedEvidence:
             by_log = Z.T @ np.where(o.virtual, 0.0, by.log_noise)
             gradient[prior.noise_slice] = prior.noise.pull_back(parameters, 0.5 * by_log / prior.noise.variances(parameters))
         return gradient
+
+
+def _remembered(known: dict[bytes, Found], theta: np.ndarray, find: Callable[[np.ndarray], Found]) -> Found:
+    """What was found at theta before, or is now."""
+    key = np.asarray(theta, dtype=float).tobytes()
+    if key not in known:
+        if len(known) >= REMEMBERED:
+            known.clear()
+        known[key] = find(theta)
+    return known[key]

@@ -11,7 +11,7 @@ import numpy as np
 from sumgp.errors import ConstraintError, DataError, NumericalError, SumGPWarning, warn
 from sumgp.hyperparameters import MapEstimate, Objective, maximise
 from sumgp.laws import SumLaw, set_up_law
-from sumgp.numerics import cholesky, solve_lower
+from sumgp.numerics import solve_lower
 from sumgp.paper_method.component import LatentPosterior, TransformedComponent
 from sumgp.paper_method.data import LatentTasks, latent_tasks, law_terms
 from sumgp.paper_method.engines import Engine, ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
@@ -267,8 +267,6 @@ def component(
     """The posterior for one set of hyperparameters."""
     prior, observations, tasks = evidence.prior, evidence.observations, model.tasks
     latent, result = evidence.latent(theta), evidence.infer(theta)
-    root = np.sqrt(result.posterior.precisions)
-    factor = cholesky(np.eye(len(root)) + root[:, None] * latent.cov * root, "site")
     posterior = LatentPosterior(
         kernel=prior.unpack(theta).kernels[0],
         mean_variance=prior.mean_variance,
@@ -278,7 +276,7 @@ def component(
         point=observations.point,
         task=observations.task,
         alpha=result.posterior.alpha,
-        half=solve_lower(factor, np.diag(root)),
+        half=solve_lower(result.posterior.factor, np.diag(np.sqrt(result.posterior.precisions))),
     )
     noise = _output_noise(problem, model, prior, theta)
     return TransformedComponent(posterior, tasks, guide, problem.scaling, theta, noise, tasks.n_outputs)

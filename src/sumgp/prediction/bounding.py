@@ -214,10 +214,10 @@ class BoundedPoints:
     def _complain(self, x: np.ndarray) -> None:
         labels = ", ".join(repr(label) for label in dict.fromkeys(self.region.bounds.labels))
         law = "" if self.region.law is None else f" meet the law {'; '.join(self.region.law.labels)!r} and"
-        words = f"no outputs{law} lie within the bounds {labels} at x = {x[0].tolist()} ({len(x)} points)"
+        words = f"{law} lie within the bounds {labels} at x = {x[0].tolist()} ({len(x)} points)"
         if self.region.is_linear:
-            raise ConstraintError(f"constraint: {words}; correct a bound or the law there")
-        warn(f"{words} as far as could be found; check the bounds against the law")
+            raise ConstraintError(f"constraint: no outputs{words}; correct a bound or the law there")
+        warn(f"found no outputs that{words}; check the bounds against the law")
 
 
 def _outside(bounds: Inequalities, data: Data) -> np.ndarray:

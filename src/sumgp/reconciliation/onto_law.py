@@ -134,14 +134,8 @@ def into_bounds(bounds: Inequalities, moved: Reconciled, V: np.ndarray) -> Recon
     if draws is None and moved.covariance is not None:
         draws = gaussian_draws(None, Unprojected(moved.mean, moved.covariance, None), moved.x)
     limits = bounds.limits(moved.x)
-    mean, inside = moved.mean.copy(), None if draws is None else draws.copy()
-    T = mean.shape[1]
-    sds, kind = np.unique(np.sqrt(np.einsum("ntt->nt", V)), axis=0, return_inverse=True)
-    for k, sd in enumerate(sds):
-        rows = np.flatnonzero(kind.ravel() == k)
-        region = BoundedLaw(bounds, moved.law)
-        points = BoundedPoints(region, limits.at(rows), moved.x[rows], sd, np.zeros(T), np.ones(T))
-        mean[rows] = points.mean(mean[rows])
-        if inside is not None:
-            inside[:, rows] = points.draws(inside[:, rows], mean[rows])
+    T, sds = moved.mean.shape[1], np.sqrt(np.einsum("ntt->nt", V))
+    points = BoundedPoints(BoundedLaw(bounds, moved.law), limits, moved.x, sds, np.zeros(T), np.ones(T))
+    mean = points.mean(moved.mean)
+    inside = None if draws is None else points.draws(draws, mean)
     return replace(moved, mean=mean, covariance=None, draws=inside, limits=limits)

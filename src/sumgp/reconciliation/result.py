@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from sumgp.errors import DataError
 from sumgp.laws import Law, Limits
 from sumgp.notebook import facts_table, listed
-from sumgp.prediction import DrawnMarginals
+from sumgp.prediction import DrawnMarginals, output_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,15 +72,11 @@ class Reconciled:
         """One row per forecast: mean, and sd, lower and upper where the uncertainty is known."""
         import pandas as pd
 
-        columns: dict[str, np.ndarray] = {}
-        known = self.covariance is not None or self.draws is not None
-        std = self.std if known else None
-        ends = self.interval(level) if known else None
-        for t, name in enumerate(self.outputs):
-            columns[name] = self.mean[:, t]
-            if std is not None and ends is not None:
-                columns |= {f"{name}_sd": std[:, t], f"{name}_lower": ends[0][:, t], f"{name}_upper": ends[1][:, t]}
-        return pd.DataFrame(columns, index=self.index)
+        parts = {"": self.mean}
+        if self.covariance is not None or self.draws is not None:
+            lower, upper = self.interval(level)
+            parts |= {"_sd": self.std, "_lower": lower, "_upper": upper}
+        return pd.DataFrame(output_columns(self.outputs, parts), index=self.index)
 
     def _known_covariance(self) -> np.ndarray:
         if self.covariance is None:

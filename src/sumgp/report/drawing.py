@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -259,12 +259,3 @@ def drawing_with(theme: Theme) -> Iterator[None]:
     }
     with mpl.rc_context(settings):
         yield
-
-
-def as_svg(draw: Callable[[Theme], Figure], theme: Theme) -> bytes:
-    """The drawn figure as SVG."""
-    with drawing_with(theme):
-        figure = draw(theme)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()

@@ -10,7 +10,7 @@ import numpy as np
 
 from sumgp.data import Dates
 from sumgp.prediction import Posterior, input_label
-from sumgp.report.drawing import LIGHT, NARROW, Band, Curve, Map, Mark, Panel, Points, Theme, dark_colours, figure
+from sumgp.report.drawing import LIGHT, NARROW, WIDTH, Band, Curve, Map, Mark, Panel, Points, Theme, dark_colours, figure
 from sumgp.report.fit_study import LEVEL, FitStudy
 from sumgp.report.interactive import Picture, interactive
 from sumgp.report.scores import counts, left_out_panel, residual_sizes
@@ -23,6 +23,7 @@ LAW = (
     "Size of left minus right side, logarithmic: measured rows, the fit without the law, and this fit. Exact zeros are "
     f"drawn at {SMALLEST:.0e}."
 )
+SORTED, SHARE = "Each sorted by size, as there are several inputs.", "share of the rows or points"
 CALIBRATION = (
     "Are the intervals calibrated? Observed coverage of left-out measurements against the nominal coverage, from 10 to "
     "99 %; on the dashed line both are equal."
@@ -33,30 +34,27 @@ def fit_pictures(found: FitStudy) -> list[Picture]:
     """The outputs, the law where there is one, and calibration by leave-out where that is known."""
     over = _over(found)
     if is_map(found.posterior):
-        maps, across = map_panels(found, LIGHT), input_label(found.posterior)
-        light = figure(maps, across, LIGHT, MAP_HEIGHT, MAP_COLUMNS)
-        pictures = [Picture("maps", "fit", MAPS, light, in_dark(light), interactive=interactive("maps", maps, across))]
+        pictures = [_picture("maps", MAPS, map_panels(found, LIGHT), input_label(found.posterior), MAP_HEIGHT)]
     else:
         panels = dated(output_panels(found, LIGHT), found)
         pictures = [_picture("outputs", _outputs_caption(found), panels, over, OUTPUT_HEIGHT)]
     if found.violation is not None:
-        pictures.append(_picture("law", LAW, dated([law_panel(found, LIGHT)], found), over, LAW_HEIGHT))
+        panels = [law_panel(found, LIGHT)]
+        if found.posterior.data.n_inputs == 1:
+            pictures.append(_picture("law", LAW, dated(panels, found), over, LAW_HEIGHT))
+        else:
+            pictures.append(_picture("law", f"{LAW} {SORTED}", panels, SHARE, LAW_HEIGHT))
     if counts(found.left_out):
         panels = [left_out_panel(found.left_out, LIGHT)]
-        light = figure(panels, NOMINAL, LIGHT, CALIBRATION_HEIGHT, width=NARROW)
-        script = interactive("calibration", panels, NOMINAL)
-        pictures.append(Picture("calibration", "fit", CALIBRATION, light, in_dark(light), interactive=script))
+        pictures.append(_picture("calibration", CALIBRATION, panels, NOMINAL, CALIBRATION_HEIGHT, NARROW))
     return pictures
 
 
-def _picture(name: str, caption: str, panels: Sequence[Panel], over: str, height: float) -> Picture:
+def _picture(name: str, caption: str, panels: Sequence[Panel], over: str, height: float, width: float = WIDTH) -> Picture:
     """A figure in both themes, and what the script draws in its place."""
-    wide = figure(panels, over, LIGHT, height, _columns(panels))
-    return Picture(name, "fit", caption, wide, in_dark(wide), interactive=interactive(name, panels, over))
-
-
-def _columns(panels: Sequence[Panel]) -> int:
-    return 1 if len(panels) <= 3 else 2
+    columns = MAP_COLUMNS if name == "maps" else 1 if len(panels) <= 3 else 2
+    light = figure(panels, over, LIGHT, height, columns, width)
+    return Picture(name, "fit", caption, light, in_dark(light), interactive=interactive(name, panels, over))
 
 
 def _outputs_caption(found: FitStudy) -> str:
@@ -147,27 +145,30 @@ def law_panel(found: FitStudy, theme: Theme) -> Panel:
     posterior, law = found.posterior, found.model.law_
     assert law is not None
     order = np.argsort(posterior.x[:, 0], kind="stable")
-    x = posterior.x[order, 0]
 
     def size(f: np.ndarray, at: np.ndarray) -> np.ndarray:
         g = np.where(law.active(at), residual_sizes(law, posterior, f, at), 0.0)
         return np.maximum(g.max(axis=1), SMALLEST)
 
     data, lines = posterior.data, posterior.data.n_inputs == 1
+
+    def curve(sizes: np.ndarray, colour: str, name: str, width: float, dash: str = "solid") -> Curve:
+        if lines:
+            return Curve(posterior.x[order, 0], sizes[order], colour, name, width, dash)
+        return Curve((np.arange(len(sizes)) + 0.5) / len(sizes), np.sort(sizes), colour, name, width, dash)
+
     complete = data.measured[:, law.involved()[: len(law.outputs)]].all(axis=1)
     marks: list[Mark] = []
     if complete.any() and not law.derivatives:
-        filled = np.where(np.isnan(data.y), 0.0, data.y)[complete]
-        marks.append(Points(data.x[complete, 0], size(filled, data.x[complete]), theme.ink, "measured rows"))
-    if found.plain is not None and not law.derivatives:
-        without, name = size(found.plain.mean, posterior.x)[order], "without the law"
-        second = theme.cycle[1]
+        rows = size(np.where(np.isnan(data.y), 0.0, data.y)[complete], data.x[complete])
+        name = "measured rows"
         marks.append(
-            Curve(x, without, second, name, 1.5, "dash") if lines else Points(x, without, second, name, 4.5, "cross")
+            Points(data.x[complete, 0], rows, theme.ink, name) if lines else curve(rows, theme.ink, name, 1.5, "dot")
         )
-    own = np.maximum(np.abs(posterior.residual()).max(axis=1), SMALLEST)[order]
-    first, label = theme.cycle[0], "with the law"
-    marks.append(Curve(x, own, first, label) if lines else Points(x, own, first, label, 3.2))
+    if found.plain is not None and not law.derivatives:
+        marks.append(curve(size(found.plain.mean, posterior.x), theme.cycle[1], "without the law", 1.5, "dash"))
+    own = np.maximum(np.abs(posterior.residual()).max(axis=1), SMALLEST)
+    marks.append(curve(own, theme.cycle[0], "with the law", 1.8))
     return Panel(tuple(marks), "|left \u2212 right side|", logarithmic=True)
 
 

@@ -84,20 +84,11 @@ def study(model: ConstrainedGP, x: np.ndarray, told: tuple[str, ...], progress: 
 def _without_law(model: ConstrainedGP) -> tuple[ConstrainedGP | None, str]:
     """The same settings without the law; outputs that were never measured cannot be learned then."""
     data = model.data_
-    twin = ConstrainedGP(
-        None,
-        outputs=data.output_names,
-        inputs=data.input_names,
-        kernel=model.kernel,
-        noise=model.noise,
-        # Other solvers may suit only the kernels that a law leaves to choose from.
-        solver=model.solver if isinstance(model.solver, Markov) else None,
-        uncertainty=model.uncertainty,
-        groups=model.groups,
-        rank=model.rank,
-        restarts=model.restarts,
-        random_state=model.random_state,
-    )
+    # Other solvers may suit only the kernels that a law leaves to choose from.
+    solver = model.solver if isinstance(model.solver, Markov) else None
+    own = {"outputs": data.output_names, "inputs": data.input_names, "solver": solver}
+    without = {"constraint": None, "constants": None, "strategy": None}
+    twin = ConstrainedGP(**{**model.get_params(deep=False), **own, **without})
     try:
         fitted, _ = caught(lambda: twin.fit(data.x[:, : data.n_inputs], data.y))
     except SumGPError as error:

@@ -17,6 +17,7 @@ from sumgp.report.drawing import LIGHT, Band, Curve, Map, Mark, Panel, Points, d
 DIGITS = 7  # of numbers in the page: hover shows no more
 SYMBOLS = {"dot": "circle", "cross": "x-thin-open", "tick": "line-ns-open"}
 FONT_SIZE = 13  # pixels
+STANDOFF = 8  # pixels between the label of the vertical axis and its numbers
 MARGIN = 0.02  # of the range of x, left free at both ends
 BAND_ALPHA = "40"  # last two digits of a colour: a quarter opaque
 
@@ -66,7 +67,7 @@ def _panel(panel: Panel, x_label: str, limits: dict[str, Any], seen: set[str]) -
         "font": {"color": theme.ink, **size},
         "margin": {"l": 60, "r": 12, "t": 12, "b": 44},
         "xaxis": {**axis, **limits, "title": {"text": _text(x_label), "font": size}},
-        "yaxis": {**axis, "title": {"text": _text(panel.y_label), "font": size}},
+        "yaxis": {**axis, "title": {"text": _text(panel.y_label), "font": size, "standoff": STANDOFF}},
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "xanchor": "left"},
         "hovermode": "closest" if any(isinstance(m, Map) for m in panel.marks) else "x",
     }
@@ -147,10 +148,10 @@ class Picture:
     interactive: Interactive | None = None
 
 
-def templates(package: str = "sumgp.report") -> Environment:
-    """The templates of a package, and those next to this file; text is escaped, a misspelt name is an error."""
+def templates(package: str = "sumgp.report", folder: str = ".") -> Environment:
+    """The templates in a folder of a package, and those next to this file; text is escaped, a misspelt name is an error."""
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(package, "."), PackageLoader("sumgp.report", ".")]),
+        loader=ChoiceLoader([PackageLoader(package, folder), PackageLoader("sumgp.report", ".")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -68,7 +68,7 @@ def leave_one_out(model: ConstrainedGP) -> LeftOut:
 
 
 def _row_noise(model: ConstrainedGP, component: PosteriorComponent) -> RowNoise:
-    """Each row's own noise where it was given, and noise that obeys the law where the data do."""
+    """Each row's own noise where it was given, noise that outputs share, and noise that obeys the law where the data do."""
     data, scaling = model.data_, model.scaling_
     if not isinstance(model.noise, str):
         known = read_noise(model.noise, scaling.y_scale, (), len(data.y)).known
@@ -76,6 +76,8 @@ def _row_noise(model: ConstrainedGP, component: PosteriorComponent) -> RowNoise:
         return RowNoise(known)
     F = None
     details = model.fit_report_.details
+    if "noise_covariance" in details:
+        return RowNoise(np.broadcast_to(component.noise, data.y.shape), between=component.noise_covariance)
     # Models of version 0.1 do not say so themselves.
     old = details.get("closed_data", False) and details.get("law") == "on the task covariance"
     if details.get("noise_within_law", old):
@@ -190,7 +192,7 @@ def sentence(count: Count) -> str:
 def remark(total: int) -> str:
     """What a count of ``total`` measurements can tell, for readers of a table."""
     low, high = Count(0.95, 0, total).expected()
-    few = " These are few: the counts can show only large faults." if total < FEW else ""
+    few = " With so few measurements the counts show only large faults." if total < FEW else ""
     return (
         "Each measurement is predicted from all other rows, with the hyperparameters of the whole fit; calibrated intervals "
         f"would hold {low} to {high} of {total} at 95 %, in 19 of 20 cases.{few}"

@@ -41,9 +41,7 @@ def verdict(found: FitStudy) -> Verdict:
     rest = "" if not asking else f" {asking} finding{'s' if asking > 1 else ''} below should be looked at."
     if found.violation is None:
         return Verdict("look" if asking else "plain", f"Fitted without a law.{rest}")
-    ratio = float("nan")
-    if found.plain_left_out is not None:
-        ratio = _ratio(found.left_out.rmse, found.plain_left_out.rmse)
+    ratio = _ratio(found)
     if ratio > 1.0 + CLEARLY:
         text = f"The law makes the predictions worse: the error on left-out rows is {percent(ratio - 1.0)} larger"
         return Verdict("worse", f"{text} than without it.{rest}")
@@ -103,9 +101,7 @@ def _law(found: FitStudy) -> Iterator[Advice]:
     if found.violation is None:
         return
     yield Advice(True, _kept(found.violation.own, found.model.law_))  # type: ignore[arg-type]
-    if found.plain_left_out is None:
-        return
-    ratio = _ratio(found.left_out.rmse, found.plain_left_out.rmse)
+    ratio = _ratio(found)
     if ratio > 1.0 + CLEARLY:
         yield Advice(
             False,
@@ -134,8 +130,14 @@ def _kept(missed: np.ndarray, law: Law) -> str:
     )
 
 
-def _ratio(own: np.ndarray, other: np.ndarray) -> float:
-    """Geometric mean over outputs, so that units do not matter; NaN where nothing can be compared."""
+def _ratio(found: FitStudy) -> float:
+    """Error on left-out rows over that without the law, as a geometric mean over outputs, so that units do not matter.
+
+    NaN where nothing can be compared.
+    """
+    if found.plain_left_out is None:
+        return float("nan")
+    own, other = found.left_out.rmse, found.plain_left_out.rmse
     both = np.isfinite(own) & np.isfinite(other) & (own > 0) & (other > 0)
     return float(np.exp(np.mean(np.log(own[both] / other[both])))) if both.any() else float("nan")
 
@@ -186,7 +188,7 @@ def _calibration(found: FitStudy) -> Iterator[Advice]:
             "Average over hyperparameters (leave out --plug-in), look for outliers, or try another kernel.",
         )
     elif found_counts[0].inside > found_counts[0].expected(CLEAR)[1]:
-        yield Advice(True, f"{sentence(found_counts[0])}: the intervals are wider than they need be.{few}")
+        yield Advice(True, f"{sentence(found_counts[0])}: the intervals are wider than necessary.{few}")
     else:
         yield Advice(True, f"{sentence(widest)}, as expected if calibrated.{few}")
 
@@ -214,6 +216,6 @@ def _beyond(found: FitStudy) -> Iterator[Advice]:
     if outside.any():
         yield Advice(
             True,
-            f"{percent(outside.mean())} of the prediction points lie beyond the data: there the answer returns to the mean "
-            "in a lengthscale or two, and the law still holds.",
+            f"{percent(outside.mean())} of the prediction points lie beyond the data: there the predictions return to the "
+            "mean within a lengthscale or two, and the law still holds.",
         )

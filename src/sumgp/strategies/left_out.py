@@ -28,10 +28,14 @@ NO_NOISE = 1e-10  # variance along a direction in which closed data have none, a
 
 @dataclass(frozen=True)
 class RowNoise:
-    """Noise of the measurements: variances (N, T), and the law F (R, T) that noise of closed data obeys."""
+    """Noise of the measurements: variances (N, T), and the law F (R, T) that noise of closed data obeys.
+
+    ``between`` (T, T) is the covariance of each row's noise where outputs share some; it comes before both.
+    """
 
     variances: np.ndarray
     F: np.ndarray | None = None
+    between: np.ndarray | None = None
 
     @classmethod
     def of(cls, prior: MultitaskPrior, theta: np.ndarray, n_rows: int) -> RowNoise:
@@ -48,23 +52,22 @@ class RowNoise:
 
     def whitening(self, rows: np.ndarray, seen: np.ndarray) -> Whitening:
         """For blocks ``rows`` (B, n) of which the entries ``seen`` (k,) were measured."""
+        if self.between is not None:
+            one = _whitened(np.kron(np.eye(rows.shape[1]), self.between)[np.ix_(seen, seen)])
+            return Whitening(*(np.broadcast_to(part, (len(rows), *np.shape(part))) for part in one))
         if self.F is None:
             sd = np.sqrt(self.variances[rows].reshape(len(rows), -1)[:, seen])
             eye = np.eye(len(seen))
             return Whitening(sd[:, :, None] * eye, eye / sd[:, None, :], np.log(sd).sum(axis=1))
         basis = nullspace_basis(self.F)
         inside = basis @ basis.T
-        roots, inverses, logs = [], [], []
+        each = []
         for block in rows:
             T = self.variances.shape[1]
             R = np.zeros((len(block), T, len(block), T))
             R[range(len(block)), :, range(len(block)), :] = inside @ (self.variances[block][:, :, None] * inside)
-            root = symmetric_root(R.reshape(len(block) * T, -1)[np.ix_(seen, seen)], NO_NOISE)
-            squares = np.sum(root**2, axis=0)
-            roots.append(root)
-            inverses.append((root / squares).T)
-            logs.append(0.5 * np.sum(np.log(squares)))
-        return Whitening(np.stack(roots), np.stack(inverses), np.array(logs))
+            each.append(_whitened(R.reshape(len(block) * T, -1)[np.ix_(seen, seen)]))
+        return Whitening(*(np.stack(parts) for parts in zip(*each, strict=True)))
 
 
 class Whitening(NamedTuple):
@@ -73,6 +76,13 @@ class Whitening(NamedTuple):
     roots: np.ndarray
     inverses: np.ndarray
     log_sizes: np.ndarray
+
+
+def _whitened(R: np.ndarray) -> Whitening:
+    """Of one block with noise R (k, k), in the directions that have noise."""
+    root = symmetric_root(R, NO_NOISE)
+    squares = np.sum(root**2, axis=0)
+    return Whitening(root, (root / squares).T, 0.5 * np.sum(np.log(squares)))
 
 
 class LeftOut(NamedTuple):

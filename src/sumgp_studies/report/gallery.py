@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from joblib import Parallel, delayed
 from matplotlib.figure import Figure
 
 from sumgp.numerics import limited_threads
-from sumgp.report import DARK, LIGHT, Picture, Theme, as_svg
+from sumgp.report import DARK, LIGHT, Picture, Theme, drawing_with
 from sumgp_studies.experiments import FIT_FAILURES, DoublePendulum, Method, Problem, Record, Settings
 from sumgp_studies.report.curves import fit_curves
 from sumgp_studies.report.pendulum_figures import (
@@ -29,6 +30,14 @@ from sumgp_studies.report.triangle_figure import draw_triangle
 SUM_PROBLEMS = ("harmonic_oscillator", "free_fall", "damped_oscillator", "log_sine")
 TRIPTYCH = ("unconstrained", "transformed-laplace", "linearized")
 Draw = Callable[[Theme], Figure]
+
+
+def as_svg(draw: Draw, theme: Theme) -> bytes:
+    """The drawn figure as SVG."""
+    with drawing_with(theme):
+        buffer = io.BytesIO()
+        draw(theme).savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
 
 
 @dataclass(frozen=True)

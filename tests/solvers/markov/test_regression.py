@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.dense_markov import Problem, dense_posterior, random_covariance, random_problem
+from support.dense_markov import Problem, dense_posterior, random_problem
 
-from sumgp.errors import DataError
 from sumgp.solvers.markov import (
     MarkovPrior,
     MaternTerm,
@@ -208,29 +207,3 @@ def test_memory_and_time_grow_with_the_number_of_points(rng: np.random.Generator
     assert used[1][0] < 20.0 * used[0][0]
     assert used[1][1] < 10.5 * used[0][1]
     assert used[1][1] < 16000 * 6000
-
-
-@pytest.mark.parametrize(
-    ("t", "y", "variance", "message"),
-    [
-        (np.zeros(3), np.zeros((2, 1)), np.ones(1), "one row of values per time"),
-        (np.array([0.0, np.nan]), np.zeros((2, 1)), np.ones(1), "times: expected finite"),
-        (np.arange(2.0), np.array([[0.0], [np.inf]]), np.ones(1), "values: expected numbers"),
-        (np.arange(2.0), np.zeros((2, 1)), np.zeros(1), "variance: expected positive"),
-    ],
-)
-def test_bad_series_are_refused(t: np.ndarray, y: np.ndarray, variance: np.ndarray, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        time_series(t, y, variance)
-
-
-def test_bad_priors_are_refused(rng: np.random.Generator) -> None:
-    term = MaternTerm(1.5, 1.0, random_covariance(rng, 2))
-    with pytest.raises(DataError, match="at least one"):
-        markov_prior([])
-    with pytest.raises(DataError, match=r"terms\[1\].covariance"):
-        markov_prior([term, MaternTerm(1.5, 1.0, np.eye(3))])
-    with pytest.raises(DataError, match=r"terms\[0\].lengthscale"):
-        markov_prior([replace(term, lengthscale=-1.0)])
-    with pytest.raises(DataError, match="mean_covariance"):
-        markov_prior([term], mean_covariance=np.eye(3))

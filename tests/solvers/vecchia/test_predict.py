@@ -78,6 +78,21 @@ def test_means_and_sds_near_dense(kernel: Kernel, sd: float) -> None:
     np.testing.assert_allclose(np.sqrt(found.covariance[:, 0, 0]), sds, rtol=0.03)
 
 
+@pytest.mark.parametrize("share", [2, 10])
+@pytest.mark.parametrize("apart", [2.0, 1000.0])
+def test_parts_of_the_region_far_from_each_other(apart: float, share: int) -> None:
+    """Nodes hold rows of both parts; one ``share``-th of the rows is ``apart`` widths away from the others."""
+    rng, kernel, N = np.random.default_rng(0), Matern(0.2, nu=1.5), 600
+    x = rng.uniform(size=(N + 60, 2))
+    x[::share] += [apart, 0.3 * apart]
+    f = np.linalg.cholesky(kernel(x) + 1e-9 * np.eye(len(x))) @ rng.standard_normal(len(x)) / 0.1
+    x, w, at = x[:N], f[:N] + rng.standard_normal(N), x[N:]
+    mean, sds = dense(x, w, np.ones(N), kernel, 100.0, at)
+    found = LatentField(x, np.ones(N), w[:, None], np.array([100.0]), kernel, C, 100).marginals(at)
+    assert np.sqrt(np.mean(((found.mean[:, 0] - mean) / sds) ** 2)) < 0.05
+    np.testing.assert_allclose(np.sqrt(found.covariance[:, 0, 0]), sds, rtol=0.03)
+
+
 def test_smooth_fields_need_the_global_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = RBF(0.3)
     x, w, at = drawn(600, kernel, 0.1)

@@ -20,7 +20,7 @@ MAX_EXPONENT = 64  # of whole powers: beyond it doubles overflow for ordinary va
 MAX_INDEXED_NODES = 5000  # parts of a law after sum(...) is written out
 _MAX_BITS = 1100  # of an exact numerator or denominator; beyond, a double is exact enough
 
-_NUMERIC: dict[str, Callable[[float], float]] = {
+NUMERIC: dict[str, Callable[[float], float]] = {
     "sqrt": math.sqrt,
     "exp": math.exp,
     "log": math.log,
@@ -35,7 +35,7 @@ _NUMERIC: dict[str, Callable[[float], float]] = {
     "tanh": math.tanh,
     "abs": abs,
 }
-FUNCTIONS = {name: sympy.Function(name) for name in (*_NUMERIC, "power")}
+FUNCTIONS = {name: sympy.Function(name) for name in (*NUMERIC, "power")}
 
 
 def residual_expression(equation: Equation, names: Names) -> tuple[sympy.Expr, frozenset[sympy.Symbol]]:
@@ -121,7 +121,7 @@ class _Reader:
             return self.summed(node)
         if node.function == "norm":
             return self.length(node)
-        if node.function not in _NUMERIC:
+        if node.function not in NUMERIC:
             place = replace(node.place, end=node.place.start + len(node.function))
             raise place.error(_unknown_function(node, self.names))
         if len(node.arguments) != 1:
@@ -131,7 +131,7 @@ class _Reader:
         if not argument.is_Rational:
             return FUNCTIONS[node.function](argument)
         try:
-            return exact(_NUMERIC[node.function](as_float(argument)), node.place)
+            return exact(NUMERIC[node.function](as_float(argument)), node.place)
         except (ValueError, OverflowError):
             number = f"{as_float(argument):g}"
             raise node.place.error(f"{node.function}({number}) is not a real number within range") from None

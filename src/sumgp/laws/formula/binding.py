@@ -11,7 +11,7 @@ import sympy
 from sumgp.laws.formula.algebra import as_float, residual_expression, shown, shown_terms
 from sumgp.laws.formula.checks import Row, check_row, check_together, never_defined
 from sumgp.laws.formula.constraint import term_note
-from sumgp.laws.formula.functions import Continuation, InputFunction, RowFunctions, Variables, compile_rows, read_variables
+from sumgp.laws.formula.functions import InputFunction, RowFunctions, Variables, compile_rows, read_variables
 from sumgp.laws.formula.hints import Place
 from sumgp.laws.formula.intervals import EmptyDomainError
 from sumgp.laws.formula.poles import cleared_of_fractions, split_logarithms
@@ -112,12 +112,12 @@ class _FunctionRows:
     variables: Variables
     names: Names
 
-    def law(self, continuation: Continuation | None = None) -> FunctionLaw:
+    def law(self, sizes: Mapping[sympy.Symbol, float] | None = None) -> FunctionLaw:
         unknown = self.variables.unknown
         used = frozenset().union(*(row.expanded.free_symbols for row in self.rows))
         # A product alone is zero where the law holds: its size is that of the terms it is made of.
         measured = [row.residual if row.residual.is_Add else row.expanded for row in self.rows]
-        program = compile_rows([row.residual for row in self.rows], unknown, continuation, measured)
+        program = compile_rows([row.residual for row in self.rows], unknown, sizes, measured)
         functions = RowFunctions(program, self.variables)
         return FunctionLaw(
             outputs=self.names.outputs,
@@ -142,7 +142,7 @@ class _FunctionRows:
             replace(row, residual=self._without_poles(row.residual, typical, bool(cleared)))
             for row, cleared in zip(self.rows, clear, strict=True)
         )
-        return replace(self, rows=rows).law(Continuation({symbol: abs(float(size)) for symbol, size in typical.items()}))
+        return replace(self, rows=rows).law({symbol: abs(float(size)) for symbol, size in typical.items()})
 
     def _without_poles(self, residual: sympy.Expr, typical: Mapping[sympy.Symbol, np.float64], clear: bool) -> sympy.Expr:
         """Fractions stay where constants or derivatives are looked for: where a denominator vanishes, any would do."""

@@ -6,7 +6,7 @@ Whatever is not as plain as that, or might be an error, is left to ``binding``, 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +18,6 @@ from sumgp.laws.formula.bounds import for_all, linear_row
 from sumgp.laws.formula.derivatives import differentiating_inputs, read_derivatives
 from sumgp.laws.formula.explain import constant_lines, explain_law
 from sumgp.laws.formula.syntax import read_laws, split_laws
-from sumgp.laws.formula.tolerance import held_up_to
 from sumgp.laws.law import Constraint, Law, SumLaw
 from sumgp.transforms import Identity, Square, Transform
 from sumgp.transforms import Power as WholePower
@@ -231,11 +230,6 @@ class FormulaConstraint(Constraint):
         self._laws, self._texts, self._tolerances, self._bounds = read_laws(self.laws)
         self._sides = tuple(side for equation in (*self._laws, *self._bounds) for side in (equation.left, equation.right))
 
-    @property
-    def is_storable(self) -> bool:
-        """True if the constraint can be written to a file: no constant is a Python function."""
-        return not any(callable(value) for value in self.constants.values())
-
     def uses(self, name: str) -> bool:
         """True if a law mentions a name, or, in sum(...) and norm(...), the family that it may belong to."""
         if any(name in tree.mentioned(side) for side in self._sides):
@@ -255,7 +249,7 @@ class FormulaConstraint(Constraint):
         if any("d" in text.lower() or "∂" in text for text in self._texts):  # d(z, t), diff(z, t), dz/dt, ∂z/∂t
             equations, names = read_derivatives(equations, names)
         law = _law_of(equations, names)
-        return law if np.all(self._tolerances == 0) else held_up_to(law, self._tolerances, self._texts)
+        return law if np.all(self._tolerances == 0) else replace(law, noise=self._tolerances, labels=self._texts)
 
     def bounds(self, outputs: Sequence[str], inputs: Sequence[str] = ()) -> tuple[SumLaw, ...]:
         """Linear laws whose residual is to be zero or less, one for each bound; ``all`` stands for every output."""

@@ -63,6 +63,13 @@ class Program:
                 results.append(_result(step, [results[i] for i in step.arguments], values))
         return results
 
+    def stacked(self, results: Sequence[Array], n: int) -> np.ndarray:
+        """(n, rows) values of the rows."""
+        values = np.empty((n, len(self.rows)))
+        for row, step in enumerate(self.rows):
+            values[:, row] = results[step]
+        return values
+
     def gradient(self, row: int, results: Sequence[Array]) -> dict[sympy.Symbol, Array]:
         """Derivative of one row by each symbol it depends on, from the results of ``run``."""
         gradient: dict[sympy.Symbol, Array] = {}
@@ -81,24 +88,18 @@ class Program:
         return gradient
 
 
-@dataclass(frozen=True)
-class Continuation:
-    """How functions are continued beyond their domain: from the typical size of each differentiated symbol."""
-
-    sizes: Mapping[sympy.Symbol, float]
-
-
 def compile_rows(
     rows: Sequence[sympy.Expr],
     active: Sequence[sympy.Symbol],
-    continuation: Continuation | None = None,
+    sizes: Mapping[sympy.Symbol, float] | None = None,
     measured: Sequence[sympy.Expr] | None = None,
 ) -> Program:
     """The program for several expressions; steps that depend on ``active`` symbols can be differentiated.
 
+    With ``sizes``, typical ones of each active symbol, functions are continued beyond their domain.
     ``measured`` are the expressions whose additive terms give each row's magnitude, the rows themselves by default.
     """
-    compiler = _Compiler(frozenset(active), continuation)
+    compiler = _Compiler(frozenset(active), sizes)
     ends = tuple(compiler.position(row) for row in rows)
     sums = rows if measured is None else measured
     terms = tuple(tuple(compiler.position(term) for term in sympy.Add.make_args(row)) for row in sums)
@@ -109,9 +110,9 @@ def compile_rows(
 class _Compiler:
     """Collects steps; equal expressions share one."""
 
-    def __init__(self, active: frozenset[sympy.Symbol], continuation: Continuation | None) -> None:
+    def __init__(self, active: frozenset[sympy.Symbol], sizes: Mapping[sympy.Symbol, float] | None) -> None:
         self.active = active
-        self.continuation = continuation
+        self.sizes = sizes
         self.steps: list[Step] = []
         self.positions: dict[sympy.Expr, int] = {}
         self.images: dict[sympy.Expr, Interval] = {}
@@ -143,10 +144,10 @@ class _Compiler:
         """The function of one variable; continued only where it depends on outputs, because a coefficient that is
         undefined at an input must stay visible."""
         exponent = _exponent(expression)
-        if self.continuation is None or not active:
+        if self.sizes is None or not active:
             return SCALARS[type(expression).__name__] if exponent is None else PowerFunction(exponent)
         argument = expression.args[0]
-        size = typical_size(argument, self.continuation.sizes)
+        size = typical_size(argument, self.sizes)
         values = image(argument, self.images)
         if exponent is None:
             return continued_function(type(expression).__name__, size, values)
@@ -301,10 +302,7 @@ class InputFunction:
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         results = self.program.run(self.variables.values(self.program.symbols, None, x))
-        stacked = np.empty((len(x), len(self.program.rows)))
-        for column, row in enumerate(self.program.rows):
-            stacked[:, column] = results[row]
-        return stacked.reshape(len(x), *self.shape)
+        return self.program.stacked(results, len(x)).reshape(len(x), *self.shape)
 
 
 @dataclass(frozen=True)
@@ -316,11 +314,7 @@ class RowFunctions:
 
     def residual(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
         """(n, R) left minus right side."""
-        results = self._results(f, x)
-        values = np.empty((len(f), len(self.program.rows)))
-        for row, step in enumerate(self.program.rows):
-            values[:, row] = results[step]
-        return values
+        return self.program.stacked(self._results(f, x), len(f))
 
     def jacobian(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
         """(n, R, C) derivative by outputs and unknown constants."""

@@ -11,7 +11,7 @@ FUNCTIONS = (
 ALIASES = {"ln": "log", "arcsin": "asin", "arccos": "acos", "arctan": "atan"}
 
 QUOTES = "names with spaces or signs are quoted with backticks: `CO2 (ppm)`"
-DERIVATIVE = "write d(z, t) for the derivative of the output z by the input t, d(z, t, 2) for the second one"
+DERIVATIVE = "write d(z, t) for the derivative of the output z with respect to the input t, d(z, t, 2) for the second"
 SUM = "write sum(p) for p1 + p2 + ... + pk, or write all terms out"
 DIGITS = "write 1000 without a separator"
 ROUGH = "write = for an exact law, and +- 0.5 at its end for a rough one"
@@ -21,7 +21,7 @@ ARROW = "a reaction is not an equation of amounts: write what is conserved, e.g.
 REACTION = f"is not part of a formula; {ARROW}"
 SLOPE = "bounds are put on outputs, not on their derivatives: a curve cannot be made to rise or fall"
 INTEGRAL = "integrals are not part of a formula; make the integral an output of its own: d(integral, t) = z"
-LENGTH = "write norm(a, b) for the distance of two points, norm(a) for the length of one"
+LENGTH = "write norm(a, b) for the distance between two points, norm(a) for the length of one"
 CONDITION = (
     "there are no conditions in a formula; give a FunctionConstraint, or a factor that is a data column with 1 where the "
     "law holds and 0 elsewhere"
@@ -99,7 +99,7 @@ INSTEAD = {
     **dict.fromkeys(("expit", "sigmoid"), "write 1/(1 + exp(-a))"),
     "dot": "write the products of the coordinates out: a_x*b_x + a_y*b_y",
     "cross": "write the products of the coordinates out: a_x*b_y - a_y*b_x",
-    **dict.fromkeys(("dist", "distance"), "write norm(a, b) for the distance of two points"),
+    **dict.fromkeys(("dist", "distance"), "write norm(a, b) for the distance between two points"),
     "hypot": "write sqrt(a**2 + b**2)",
     **dict.fromkeys(("prod", "product"), "write the factors out with *"),
     "total": "write sum(p) for p1 + p2 + ... + pk",

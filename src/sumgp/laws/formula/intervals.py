@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import sympy
 
-from sumgp.laws.formula.algebra import as_float
+from sumgp.laws.formula.algebra import NUMERIC, as_float
 
 
 class EmptyDomainError(ValueError):
@@ -72,20 +72,12 @@ class Interval:
 
 
 REALS = Interval(-math.inf, math.inf, True, True)
-_POSITIVE = Interval(0.0, math.inf, True, True)
-_NOT_NEGATIVE = Interval(0.0, math.inf, False, True)
+_POSITIVE = Interval(0.0, math.inf, True, True)  # where log is defined
+_NOT_NEGATIVE = Interval(0.0, math.inf, False, True)  # where sqrt is
 _UNIT = Interval(-1.0, 1.0)  # values of sine and cosine
 _MINUS = Interval(-1.0, -1.0)  # the number -1, as a factor
 _DOMAINS = {"log": _POSITIVE, "sqrt": _NOT_NEGATIVE, "asin": _UNIT, "acos": _UNIT}
-_INCREASING: dict[str, Callable[[float], float]] = {
-    "exp": math.exp,
-    "log": math.log,
-    "sqrt": math.sqrt,
-    "asin": math.asin,
-    "atan": math.atan,
-    "sinh": math.sinh,
-    "tanh": math.tanh,
-}
+_INCREASING = ("exp", "log", "sqrt", "asin", "atan", "sinh", "tanh")
 
 
 def image(expression: sympy.Expr, known: dict[sympy.Expr, Interval] | None = None) -> Interval:
@@ -149,7 +141,7 @@ def _function_image(expression: sympy.Expr, arguments: Sequence[Interval]) -> In
     if inside is None:
         raise EmptyDomainError(expression)
     if name in _INCREASING:
-        return inside.mapped(_INCREASING[name])
+        return inside.mapped(NUMERIC[name])
     if name == "acos":
         return inside.mapped(math.acos, decreasing=True)
     if name == "abs":

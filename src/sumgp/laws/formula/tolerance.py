@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from sumgp.laws.formula.hints import Place
-from sumgp.laws.law import Law
 
 TO_BE_ESTIMATED = math.nan  # standard deviation of a law's error that the data are to tell
 TOLERANCE_SIGNS = ("+/-", "+-", "±")
 _SIGN = re.compile(r"`[^`]*`|(?P<sign>\+/-|\+-|±)")
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
+SOFT = "may stand only once, at the end of a law, followed by the size of its error: a + b = 1 +- 0.5"
 LARGEST = 1e150  # squares of larger numbers are no doubles
 
 
@@ -36,7 +32,7 @@ def split_tolerance(text: str) -> Tolerant:
     law, size = text[: last.start()], text[last.end() :]
     place = Place(text, last.start(), len(text))
     if "=" not in law or len(signs) > 1:
-        raise place.error(f"{last['sign']} stands once, at the end of a law, before the size of its error: a + b = 1 +- 0.5")
+        raise place.error(f"{last['sign']} {SOFT}")
     if size.strip().lower() == "unknown":
         return Tolerant(law.rstrip(), TO_BE_ESTIMATED)
     if law.rstrip().endswith("(") and size.rstrip().endswith(")"):
@@ -47,8 +43,3 @@ def split_tolerance(text: str) -> Tolerant:
             "per cent), or the word unknown, to have it estimated; for two values of a root give the law squared"
         )
     return Tolerant(law.rstrip(), float(size))
-
-
-def held_up_to(law: Law, sds: np.ndarray, texts: Sequence[str]) -> Law:
-    """The law with errors of these standard deviations (R,)."""
-    return replace(law, noise=sds, labels=tuple(texts))

@@ -21,6 +21,7 @@ from sumgp.laws.bounds import ALL
 from sumgp.laws.columns import Derivative
 from sumgp.laws.formula.hint_texts import REACTION
 from sumgp.laws.formula.hints import Place, hint_for, unknown_name
+from sumgp.laws.formula.tolerance import SOFT
 from sumgp.laws.law import Unknown
 
 if TYPE_CHECKING:
@@ -46,14 +47,13 @@ _COMPARED = {**dict.fromkeys("<≤⩽≦", "<="), **dict.fromkeys(">≥⩾≧", 
 # Other ways to write an operator.
 _SAME = {**_COMPARED, **dict.fromkeys("·⋅×∗", "*"), **dict.fromkeys("−–", "-"), **dict.fromkeys("÷∕⁄", "/")}
 _SAME |= dict.fromkeys("＝≡", "=")
-_SOFT = "stands once, at the end of a law, before the size of its error: a + b = 1 +- 0.5"
 _REFUSED = {
     "=>": "is not part of a formula; write >= for a bound",
     "=<": "is not part of a formula; write <= for a bound",
     **dict.fromkeys(("!=", "≠", "<>"), "is not a law; only equalities and bounds are imposed"),
     "<-": "can be read in two ways; write = for an equation, and a < -b with a space for a bound",
-    "+-": _SOFT,
-    "±": _SOFT,
+    "+-": SOFT,
+    "±": SOFT,
     "≈": "would make the law hold only roughly; write = for an exact law, and +- 0.5 at its end for a rough one",
 }
 

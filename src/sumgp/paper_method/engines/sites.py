@@ -16,7 +16,7 @@ import numpy as np
 
 from sumgp.errors import Status, warn
 from sumgp.numerics import LOG_2PI, cholesky, cholesky_inverse, solve_cholesky, solve_lower
-from sumgp.paper_method.likelihoods import Likelihood, NoisySites
+from sumgp.paper_method.likelihoods import Likelihood
 
 # Site precisions stay above this share of the prior's own, so that every site has a target and a positive variance.
 PRECISION_FLOOR = 1e-9
@@ -266,14 +266,3 @@ def gradient_at_fixed_sites(
     pulled = A.T @ by.mean
     by_cov = 0.5 * (np.outer(alpha, alpha) - R + np.outer(pulled, alpha) + np.outer(alpha, pulled))
     return EvidenceGradient(alpha + pulled, by_cov + A.T @ (by.variance[:, None] * A), by.log_noise)
-
-
-def noisy_site_gradient(posterior: SitePosterior, sites: NoisySites) -> EvidenceGradient:
-    """Gradient of log N(t | m, K + W^-1) where targets and variances are explicit functions of the noise."""
-    alpha, R = posterior.alpha, posterior.R
-    by_variance = 0.5 * (alpha**2 - np.diagonal(R))
-    return EvidenceGradient(
-        prior_mean=alpha,
-        prior_cov=0.5 * (np.outer(alpha, alpha) - R),
-        log_noise=by_variance * sites.variances_noise - alpha * sites.targets_noise,
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -94,6 +94,21 @@ class Likelihood(ABC):
     def n_dropped(self) -> int:
         """Number of observations that cannot be used."""
         return int(np.sum(~self.active))
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredLikelihood(Likelihood):
+    """Of measurements ``y`` (n,), all of them used."""
+
+    y: np.ndarray
+    noise: np.ndarray
+
+    @property
+    def active(self) -> np.ndarray:
+        return np.ones(len(self.y), dtype=bool)
+
+    def with_noise(self, noise: np.ndarray) -> Likelihood:
+        return replace(self, noise=noise)
 
 
 def column(values: np.ndarray, like: np.ndarray) -> np.ndarray:

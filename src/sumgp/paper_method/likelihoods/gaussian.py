@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from sumgp.numerics import LOG_2PI
-from sumgp.paper_method.likelihoods.base import Likelihood, NoisySites, Terms, column, matched_moments, plain_transformed
+from sumgp.paper_method.likelihoods.base import (
+    Likelihood,
+    MeasuredLikelihood,
+    NoisySites,
+    Terms,
+    column,
+    matched_moments,
+    plain_transformed,
+)
 from sumgp.paper_method.likelihoods.links import Link, link_of
 from sumgp.transforms import Transform
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianLikelihood(Likelihood):
+class GaussianLikelihood(MeasuredLikelihood):
     """y_i ~ N(u_i, noise_i^2): outputs outside the law, auxiliary outputs, virtual measurements."""
-
-    y: np.ndarray
-    noise: np.ndarray
-
-    @property
-    def active(self) -> np.ndarray:
-        return np.ones(len(self.y), dtype=bool)
 
     def terms(self, u: np.ndarray) -> Terms:
         precision = column(self.noise**-2.0, u) + np.zeros_like(u)
@@ -47,15 +48,12 @@ class GaussianLikelihood(Likelihood):
     def moment_sites(self) -> NoisySites:
         return self.plain_sites()
 
-    def with_noise(self, noise: np.ndarray) -> GaussianLikelihood:
-        return replace(self, noise=noise)
-
     def without_gaussian(self) -> tuple[np.ndarray, Likelihood]:
         return np.arange(0), GaussianLikelihood(self.y[:0], self.noise[:0])
 
 
 @dataclass(frozen=True, eq=False)
-class LinkedLikelihood(Likelihood):
+class LinkedLikelihood(MeasuredLikelihood):
     """y_i ~ N(g(u_i), noise_i^2) with g the smooth inverse of h on the branch of ``reference`` (n,).
 
     The reference is the auxiliary output at the observation, in units of y. With ``of_transformed`` the density is that
@@ -63,8 +61,6 @@ class LinkedLikelihood(Likelihood):
     of u, but observations without an h(y) are not used.
     """
 
-    y: np.ndarray
-    noise: np.ndarray
     transform: Transform
     reference: np.ndarray
     of_transformed: bool = False
@@ -77,7 +73,7 @@ class LinkedLikelihood(Likelihood):
 
     @cached_property
     def active(self) -> np.ndarray:
-        return np.isfinite(self.transform.value(self.y)) if self.of_transformed else np.ones(len(self.y), dtype=bool)
+        return np.isfinite(self.transform.value(self.y)) if self.of_transformed else super().active
 
     @cached_property
     def kinks(self) -> np.ndarray:
@@ -117,6 +113,3 @@ class LinkedLikelihood(Likelihood):
 
     def moment_sites(self) -> NoisySites:
         return matched_moments(self.transform, self.y, self.noise, self.reference)
-
-    def with_noise(self, noise: np.ndarray) -> LinkedLikelihood:
-        return replace(self, noise=noise)

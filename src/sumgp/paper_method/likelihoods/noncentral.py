@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from sumgp.numerics import LOG_2PI
-from sumgp.paper_method.likelihoods.base import Likelihood, NoisySites, Terms, column, matched_moments, plain_transformed
+from sumgp.paper_method.likelihoods.base import (
+    MeasuredLikelihood,
+    NoisySites,
+    Terms,
+    column,
+    matched_moments,
+    plain_transformed,
+)
 from sumgp.transforms import Square
 
 
 @dataclass(frozen=True, eq=False)
-class NoncentralSquare(Likelihood):
+class NoncentralSquare(MeasuredLikelihood):
     """p(y'|u) = (2 pi sigma^2 y')^-1/2 exp(-(y' + u)/(2 sigma^2)) cosh(z), z = |y| sqrt(u) / sigma^2.
 
     This is the noncentral chi-square density with one degree of freedom, whose Bessel function I_-1/2 is a hyperbolic
@@ -22,13 +29,7 @@ class NoncentralSquare(Likelihood):
     ``reference`` (n,) is the auxiliary output in units of y; only the matched moments need it.
     """
 
-    y: np.ndarray
-    noise: np.ndarray
     reference: np.ndarray
-
-    @property
-    def active(self) -> np.ndarray:
-        return np.ones(len(self.y), dtype=bool)
 
     @property
     def kinks(self) -> np.ndarray:
@@ -68,9 +69,6 @@ class NoncentralSquare(Likelihood):
 
     def moment_sites(self) -> NoisySites:
         return matched_moments(Square(), self.y, self.noise, self.reference)
-
-    def with_noise(self, noise: np.ndarray) -> NoncentralSquare:
-        return replace(self, noise=noise)
 
 
 def _tanh_quotient(z: np.ndarray) -> np.ndarray:

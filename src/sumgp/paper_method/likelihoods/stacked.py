@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 
-from sumgp.errors import DataError
 from sumgp.paper_method.likelihoods.base import Likelihood, NoisySites, Terms, column
 from sumgp.paper_method.likelihoods.gaussian import GaussianLikelihood, LinkedLikelihood
 from sumgp.paper_method.likelihoods.noncentral import NoncentralSquare
@@ -27,17 +26,6 @@ class StackedLikelihood(Likelihood):
     positions: tuple[np.ndarray, ...]
     shift: np.ndarray | float = 0.0
     scale: np.ndarray | float = 1.0
-
-    def __post_init__(self) -> None:
-        together = np.sort(np.concatenate([np.asarray(p, dtype=int) for p in self.positions]))
-        sizes = [part.size for part in self.parts]
-        if [len(p) for p in self.positions] != sizes or not np.array_equal(together, np.arange(sum(sizes))):
-            raise DataError(
-                "positions",
-                f"each of 0 to {sum(sizes) - 1} once, in pieces of {sizes}",
-                str([len(p) for p in self.positions]),
-                "give every observation one place",
-            )
 
     @cached_property
     def noise(self) -> np.ndarray:  # type: ignore[override]

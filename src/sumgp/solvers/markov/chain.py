@@ -215,7 +215,7 @@ def _conditioned(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return half.T @ np.linalg.solve(inner, half)
     except np.linalg.LinAlgError as error:
         raise NumericalError(
-            f"the information of a stretch of time is beyond round-off beside the prior; {REMEDY}"
+            f"the prior of a stretch of time is lost to round-off beside its information; {REMEDY}"
         ) from error
 
 

@@ -13,7 +13,6 @@ from functools import cached_property
 
 import numpy as np
 
-from sumgp.errors import DataError
 from sumgp.laws import LatentMap
 from sumgp.numerics import root, symmetric, transposed
 from sumgp.solvers.markov.chain import (
@@ -87,21 +86,10 @@ def markov_prior(
     mean_covariance: np.ndarray | None = None,
     basis: PolynomialMean | None = None,
 ) -> MarkovPrior:
-    """A checked prior; without ``mean`` the prior mean is zero, without ``mean_covariance`` it is known exactly."""
-    if not terms:
-        raise DataError("terms", "at least one MaternTerm", "none", "give a kernel")
-    T = terms[0].n_columns
-    matrices = {f"terms[{r}].covariance": (term.covariance, T) for r, term in enumerate(terms) if term.read is None}
-    spread = np.zeros((T, T)) if mean_covariance is None else np.asarray(mean_covariance, dtype=float)
-    matrices["mean_covariance"] = (spread, T if basis is None else len(spread))
-    for name, (matrix, size) in matrices.items():
-        if np.shape(matrix) != (size, size) or not np.all(np.isfinite(matrix)):
-            got = f"shape {np.shape(matrix)}"
-            raise DataError(name, f"a finite ({size}, {size}) matrix", got, "one row per output")
-    for r, term in enumerate(terms):
-        if not (np.isfinite(term.lengthscale) and term.lengthscale > 0):
-            raise DataError(f"terms[{r}].lengthscale", "a positive number", f"{term.lengthscale}", "change it")
-    centre = np.zeros(T) if mean is None else np.asarray(mean, dtype=float)
+    """A prior; without ``mean`` its mean is zero, without ``mean_covariance`` the mean is known exactly."""
+    C = terms[0].n_columns
+    centre = np.zeros(C) if mean is None else mean
+    spread = np.zeros((C, C)) if mean_covariance is None else mean_covariance
     return MarkovPrior(tuple(terms), centre, spread, basis)
 
 

@@ -80,7 +80,6 @@ def time_series(times: np.ndarray, values: np.ndarray, variance: np.ndarray) -> 
     """
     times, values = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
     variance = np.broadcast_to(np.asarray(variance, dtype=float), values.shape)
-    _check(times, values, variance)
     measured = ~np.isnan(values)
     distinct, place = np.unique(times, return_inverse=True)
     weight = np.where(measured, 1.0 / np.where(measured, variance, 1.0), 0.0)
@@ -91,18 +90,6 @@ def time_series(times: np.ndarray, values: np.ndarray, variance: np.ndarray) -> 
     constant = -0.5 * float(scatter.sum() + np.log(2.0 * np.pi * variance[measured]).sum())
     rows = np.sqrt(total)[:, :, None] * np.eye(values.shape[1])
     return TimeSeries(distinct, rows, np.sqrt(total) * centre, place, constant, values, variance)
-
-
-def _check(times: np.ndarray, values: np.ndarray, variance: np.ndarray) -> None:
-    if times.ndim != 1 or values.ndim != 2 or len(times) != len(values) or not len(times):
-        shapes = f"shapes {times.shape} and {values.shape}"
-        raise DataError("times, values", "(N,) and (N, T) with N > 0", shapes, "give one row of values per time")
-    if not np.all(np.isfinite(times)):
-        raise DataError("times", "finite numbers", "NaN or infinity", "drop those rows")
-    if np.any(np.isinf(values)):
-        raise DataError("values", "numbers, or NaN where nothing was measured", "infinity", "replace it by NaN")
-    if not np.all(variance[~np.isnan(values)] > 0):
-        raise DataError("variance", "positive numbers", "zero, negative or NaN", "give the noise a positive variance")
 
 
 def _summed(values: np.ndarray, place: np.ndarray, n: int) -> np.ndarray:

@@ -188,9 +188,10 @@ class LatentField:
         E = vectors * root[:, None, :]
         pulled = np.einsum("mik,mi->mk", vectors, total[:, :k])
         values = np.divide(pulled, root, out=np.zeros_like(pulled), where=size > SHORTFALL * size.max())
-        weighted = E * self.signal[:, None]  # lambda_i E[m, i, a]
-        C = np.einsum("mia,mn,nib->manb", weighted, K, E, optimize=True).reshape(m * k, m * k)
-        cross = np.einsum("mia,mn->main", weighted, near).reshape(m * k, k * n)
+        by_node = E.swapaxes(1, 2)  # [m, a, i]
+        A = (by_node * np.sqrt(self.signal)).reshape(m * k, k)
+        C = (K[:, None, :, None] * (A @ A.T).reshape(m, k, m, k)).reshape(m * k, m * k)
+        cross = ((by_node * self.signal)[:, :, :, None] * near[:, None, None, :]).reshape(m * k, k * n)
         whole = np.kron(np.diag(self.signal), prior)
         mean, covariance = _posterior(C, values.ravel(), cross, whole)
         return mean.reshape(k, n).T, covariance.reshape(k, n, k, n).swapaxes(1, 2)

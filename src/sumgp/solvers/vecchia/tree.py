@@ -17,6 +17,9 @@ FALL = (
     2.0  # nodes are opened by radius / distance^FALL: at 1.75 means and sds are further from dense algebra, rough to smooth
 )
 NEAREST = 1e-12  # lengthscales; stands for a distance of zero
+# Rows of one node may lie in places far apart: its centre is then far from rows that are near. Such a node is opened by its
+# gap, the distance of the box around it, as a node of an eighth of the gap's width at that distance would be.
+WIDE, GAP_SHARE = 1.0, 0.125  # lengthscales of radius above which that may happen; of the gap
 
 
 class AverageTree(NamedTuple):
@@ -31,17 +34,24 @@ class AverageTree(NamedTuple):
     radius: np.ndarray  # (M,) root mean square
     weight: np.ndarray  # (M,) sum of the rows' weights
     total: np.ndarray  # (M, ...) sum of what rows carry
+    low: np.ndarray  # (M, D) corner of the box around the rows
+    high: np.ndarray  # (M, D)
     spread: np.ndarray  # (M,)
     root: int
 
 
 class _Level(NamedTuple):
-    """Sums over nodes of one depth: weights (n,), centres (n, D), weighted squares (n,), what they carry (n, ...)."""
+    """Sums over nodes of one depth: weights (n,), centres (n, D), weighted squares (n,), what they carry (n, ...).
+
+    ``low`` and ``high`` (n, D) are corners of the boxes around their rows.
+    """
 
     weight: np.ndarray
     centre: np.ndarray
     squares: np.ndarray
     total: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
 
 def build_tree(x: np.ndarray, weight: np.ndarray, carried: np.ndarray, covariance: ScaledCovariance) -> AverageTree:
@@ -49,7 +59,9 @@ def build_tree(x: np.ndarray, weight: np.ndarray, carried: np.ndarray, covarianc
     scaled = x / covariance.lengthscales(x.shape[1])
     places = _places(scaled)
     n_leaves, real = len(places) // LEAF, places >= 0
-    singles = _Level(np.where(real, weight[places], 0.0), scaled[places], np.zeros(len(places)), carried[places])
+    low, high = (np.where(real[:, None], scaled[places], none) for none in (np.inf, -np.inf))
+    weights = np.where(real, weight[places], 0.0)
+    singles = _Level(weights, scaled[places], np.zeros(len(places)), carried[places], low, high)
     singles.total[~real] = 0.0
     levels = [singles]
     for _ in range(HALVINGS):
@@ -73,6 +85,8 @@ def build_tree(x: np.ndarray, weight: np.ndarray, carried: np.ndarray, covarianc
         np.sqrt(whole.squares / np.where(whole.weight > 0, whole.weight, 1.0)),
         whole.weight,
         whole.total,
+        whole.low,
+        whole.high,
         np.maximum(spread, 0.0),
         int(offsets[-1]) if upper else 0,
     )
@@ -104,7 +118,8 @@ def _merged(a: _Level, b: _Level) -> _Level:
     share = np.divide(b.weight, weight, out=np.zeros_like(weight), where=weight > 0)
     apart = b.centre - a.centre
     squares = a.squares + b.squares + a.weight * share * np.sum(apart**2, axis=1)
-    return _Level(weight, a.centre + share[:, None] * apart, squares, a.total + b.total)
+    low, high = np.minimum(a.low, b.low), np.maximum(a.high, b.high)
+    return _Level(weight, a.centre + share[:, None] * apart, squares, a.total + b.total, low, high)
 
 
 class _Upper(NamedTuple):
@@ -206,8 +221,15 @@ def nodes_for_each(tree: AverageTree, points: np.ndarray, count: int) -> np.ndar
 
 def _scores(tree: AverageTree, nodes: np.ndarray, points: np.ndarray) -> np.ndarray:
     """How much opening each of the nodes (n, k) is worth at the points (n, D)."""
-    squares = np.sum((tree.centre[nodes] - points[:, None]) ** 2, axis=2)
-    return tree.radius[nodes] / np.maximum(squares, NEAREST**2) ** (0.5 * FALL)
+    squares, radius = np.sum((tree.centre[nodes] - points[:, None]) ** 2, axis=2), tree.radius[nodes]
+    scores = radius / np.maximum(squares, NEAREST**2) ** (0.5 * FALL)
+    which = np.nonzero(radius > WIDE)
+    if len(which[0]):
+        wide, there = nodes[which], points[which[0]]
+        outside = np.maximum(np.maximum(tree.low[wide] - there, there - tree.high[wide]), 0.0)
+        gap = np.maximum(np.sqrt(np.sum(outside**2, axis=1)), NEAREST)
+        scores[which] = np.where(gap < radius[which], np.maximum(scores[which], GAP_SHARE / gap), scores[which])
+    return np.asarray(scores)
 
 
 def nodes_for_all(tree: AverageTree, points: np.ndarray, count: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Whether bounds agree with the data and with laws that hold derivatives."""
+"""Whether what was stated besides the law agrees with the data: bounds, and the size of the noise."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from sumgp.strategies import FitProblem
 
 BEYOND = 5.0  # standard deviations of the noise by which a measured value is outside a bound, no longer by chance
 BEYOND_SIZE = 0.01  # and standard deviations of the output: less does not matter
+STANDARD_ERRORS = 6.0  # between repeated rows, in those of the stated noise, before a warning
+ROUND_OFF = 1e-9  # of a value: less than that is how it was written down
 
 
 def bounds_status(problem: FitProblem, posterior: Posterior, rows: np.ndarray, law: Law | None) -> str:
@@ -42,4 +44,22 @@ def data_beyond(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> 
     count = np.sum((in_noise > BEYOND) & (far > BEYOND_SIZE), axis=0)
     t = int(count.argmax())
     words = f"{count[t]} of {len(rows)} measured values of {problem.data.output_names[t]!r} lie outside its bounds "
-    return "" if count[t] < 2 else f"{words}by more than noise explains, up to {in_noise[:, t].max():.3g} of its sds"
+    return "" if count[t] < 2 else f"{words}by more than noise explains, by up to {in_noise[:, t].max():.3g} of its sds"
+
+
+def warn_if_repeats_contradict(problem: FitProblem) -> None:
+    """Rows at the same input that differ by far more than the noise they are said to have."""
+    data, sd = problem.data, np.sqrt(problem.noise.variances(np.zeros(0))) * problem.scaling.y_scale
+    _, place = np.unique(data.x, axis=0, return_inverse=True)
+    for t, name in enumerate(data.output_names):
+        seen = data.measured[:, t]
+        count = np.bincount(place[seen])
+        mean = np.bincount(place[seen], data.y[seen, t]) / np.maximum(count, 1)
+        gap = np.abs(data.y[seen, t] - mean[place[seen]])
+        stated = STANDARD_ERRORS * sd[seen, t] + ROUND_OFF * np.abs(data.y[seen, t])
+        if np.any(gap > stated):
+            worst = int(np.argmax(gap - stated))
+            warn(
+                f"noise: rows at the same input differ from their mean in {name!r} by {gap[worst]:.3g}, although the stated "
+                f"standard deviation is {sd[seen, t][worst]:.3g}; give a larger one, or leave noise='per-output'"
+            )
