@@ -53,14 +53,19 @@ def test_jacobian_equals_differences_of_the_hand_written_residual(right: Right, 
 @pytest.mark.parametrize("right", RIGHT, ids=lambda right: right.text)
 def test_relaxed_law_is_the_same_inside_and_finite_everywhere(right: Right, rng: np.random.Generator) -> None:
     law = bound(right.text)
-    relaxed = law.relaxed(np.ones(law.n_columns))
+    as_written = law.relaxed(np.ones(law.n_columns))
     f, x = inside(law, rng)
-    np.testing.assert_allclose(relaxed.residual(f, x), law.residual(f, x), rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(relaxed.jacobian(f, x), law.jacobian(f, x), rtol=1e-12)
+    np.testing.assert_allclose(as_written.residual(f, x), law.residual(f, x), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(as_written.jacobian(f, x), law.jacobian(f, x), rtol=1e-12, atol=1e-14)
+    cleared = law.relaxed(np.ones(law.n_columns), np.ones(1, dtype=bool))
+    times = cleared.residual(f, x) / law.residual(f, x)  # the denominators, else one
+    assert np.all(np.isfinite(times) & (times != 0))
+    assert "/" in right.text or np.allclose(times, 1.0, rtol=1e-12)
     f, x = rng.normal(0, 2.0, (200, law.n_columns)), rng.uniform(0.2, 1.5, (200, x.shape[1]))
     f[:3] = [[0.0], [1.0], [-1.0]]
-    assert np.isfinite(relaxed.residual(f, x)).all()
-    assert np.isfinite(relaxed.jacobian(f, x)).all()
+    for relaxed in (as_written, cleared):
+        assert np.isfinite(relaxed.residual(f, x)).all()
+        assert np.isfinite(relaxed.jacobian(f, x)).all()
 
 
 @pytest.mark.parametrize("right", [r for r in RIGHT if r.kind == "function"], ids=lambda right: right.text)

@@ -141,14 +141,19 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         dates = {name: str(dates) for name, dates in tables.calendar.items()}
         self.fit_report_.details.update({"dates": dates} if dates else {})
         rows = soundness.rows_to_check(problem)
-        posterior = replace(self.posterior(problem.data.x[rows]), law=problem.law)
+
+        def predict(x: np.ndarray) -> Posterior:
+            return replace(self.posterior(x), law=problem.law)
+
+        posterior = predict(problem.data.x[rows])
         status = soundness.checked_status(problem, posterior, rows, imposed)
         if not status and bounding is not None:
             status = bounds_status(problem, posterior, rows, stated)
-        measured = problem.data.measured[rows]
-        if not status and imposed is not None and not measured.all():
-            status = open_branch(posterior, imposed, measured, lambda x: replace(self.posterior(x), law=problem.law))
         if imposed is not None:
+            measured = problem.data.measured[rows]
+            status = status or soundness.law_failure_between(problem, imposed, predict)
+            if not status and not measured.all():
+                status = open_branch(posterior, imposed, measured, predict)
             doubt = doubts(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
             status = status or doubt
         if status and self.fit_report_.status == Status.CONVERGED:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from sumgp.data import Data, in_bulk, is_smooth
 from sumgp.errors import ConstraintError, counted, warn
-from sumgp.laws import AllOf, Constraint, FormulaConstraint, Inequalities, Law
+from sumgp.laws import AllOf, Constraint, FormulaConstraint, Inequalities, Law, SumLaw
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
 from sumgp.strategies import FitProblem, Strategy, Unconstrained, closed_imbalance
@@ -140,6 +140,7 @@ def warn_if_repeats_contradict(problem: FitProblem) -> None:
 HELD = 1e-6  # residual of the mean, relative to the law's terms, up to which a law holds
 HELD_IN_BOUNDS = 1e-9  # the same where points were moved into bounds, which is done to round-off or not at all
 MOST_ROWS = 300  # at which a fit is looked at
+MOST_BETWEEN = 40  # points between rows at which it is: their means take a hundredth of the time of a small fit
 ROBUST_SD = 1.4826  # of a normal distribution, times the median of absolute deviations
 UNEXPLAINED = 10.0  # robust standard deviations of the residuals
 UNEXPLAINED_BY_KNOWN = 8.0  # stated standard deviations of the noise
@@ -239,7 +240,23 @@ def law_failure(posterior: Posterior, law: Law) -> str:
     first, row = np.argwhere(bad)[0]
     what = "is not defined" if undefined[first, row] else f"is missed by {residual[first, row]:.2g}"
     count = int(bad.any(axis=1).sum())
-    return f"law {law.labels[row]!r} {what} at x = {np.round(x[first], 6).tolist()} ({count} of {len(x)} rows)"
+    return f"law {law.labels[row]!r} {what} at x = {np.round(x[first], 6).tolist()} ({count} of {len(x)} points)"
+
+
+def law_failure_between(problem: FitProblem, law: Law, predict: Callable[[np.ndarray], Posterior]) -> str:
+    """How the mean misses the law half way between rows, in words; empty where it holds. Warns.
+
+    A law with columns of its own is known at rows only, one with derivatives has points of its own (``fit_report_``).
+    """
+    if law.extra_columns or law.derivatives or (isinstance(law, SumLaw) and law.is_linear):
+        return ""
+    rows = np.unique(problem.data.x, axis=0)
+    between = 0.5 * (rows[1:] + rows[:-1])
+    chosen = np.unique(np.linspace(0, len(between) - 1, min(len(between), MOST_BETWEEN)).round().astype(int))
+    failure = law_failure(predict(between[chosen]), law) if len(chosen) else ""
+    if failure:
+        warn(f"{failure}; check the law and its constants against the data")
+    return failure
 
 
 def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> str:

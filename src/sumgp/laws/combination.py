@@ -158,9 +158,10 @@ class _StackedFunctions:
         """(n, rows) sizes."""
         return np.concatenate([law.magnitude(f, x) for law in self.laws], axis=1)
 
-    def relaxed(self, scale: np.ndarray) -> FunctionLaw:
+    def relaxed(self, scale: np.ndarray, clear: np.ndarray) -> FunctionLaw:
         """All of them relaxed."""
-        return _stacked_functions([law.relaxed(scale) for law in self.laws])
+        each = np.split(clear, np.cumsum([law.n_rows for law in self.laws])[:-1])
+        return _stacked_functions([law.relaxed(scale, rows) for law, rows in zip(self.laws, each, strict=True)])
 
     def selected(self, rows: Sequence[int]) -> Law:
         """Some of the rows: a sum where these are sums."""
@@ -239,9 +240,9 @@ class _Wider:
         assert isinstance(self.law, SumLaw)
         return self.law.S(self.narrow(x))
 
-    def relaxed(self, scale: np.ndarray) -> Law:
+    def relaxed(self, scale: np.ndarray, clear: np.ndarray) -> Law:
         """The relaxed law, as wide."""
-        return _widened(self.law.relaxed(scale[self.columns]), self.derivatives, self.unknowns, self.extras)
+        return _widened(self.law.relaxed(scale[self.columns], clear), self.derivatives, self.unknowns, self.extras)
 
     def selected(self, rows: Sequence[int]) -> Law:
         """Some of the rows, as wide."""

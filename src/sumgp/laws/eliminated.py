@@ -163,10 +163,10 @@ def _lean_function(law: FunctionLaw, kept: np.ndarray) -> FunctionLaw:
         full[..., kept] = f
         return full
 
-    def relax(scale: np.ndarray) -> FunctionLaw:
+    def relax(scale: np.ndarray, clear: np.ndarray) -> FunctionLaw:
         sizes = np.ones(law.n_columns)
         sizes[kept] = scale
-        return _lean_function(law.relaxed(sizes), kept)
+        return _lean_function(law.relaxed(sizes, clear), kept)
 
     return replace(
         law,

@@ -21,7 +21,7 @@ class FunctionLaw(Law):
     residual_function: Callable[[np.ndarray, np.ndarray], np.ndarray]
     jacobian_function: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
     magnitude_function: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
-    relax: Callable[[np.ndarray], FunctionLaw] | None = None
+    relax: Callable[[np.ndarray, np.ndarray], FunctionLaw] | None = None  # of sizes and rows, as ``relaxed``
     mentions: np.ndarray | None = field(default=None)  # (C,) columns that occur, None = all
     select: Callable[[Sequence[int]], Law] | None = None  # the law of some of the rows, where more is known of it
 
@@ -55,11 +55,12 @@ class FunctionLaw(Law):
             return np.asarray(self.magnitude_function(f, x), dtype=float).reshape(len(f), self.n_rows)
         return np.abs(self.jacobian(f, x) * f[:, None, :]).max(axis=2)
 
-    def relaxed(self, scale: np.ndarray) -> FunctionLaw:
+    def relaxed(self, scale: np.ndarray, clear: np.ndarray | None = None) -> FunctionLaw:
         if self.relax is None:
             return self
-        select = None if self.select is None else partial(relaxed_rows, self.select, scale)
-        return replace(self.relax(scale), select=select, **self._facts_of(range(self.n_rows)))
+        clear = np.zeros(self.n_rows, dtype=bool) if clear is None else clear
+        select = None if self.select is None else partial(relaxed_rows, self.select, scale, clear)
+        return replace(self.relax(scale, clear), select=select, **self._facts_of(range(self.n_rows)))
 
     def rows(self, chosen: Sequence[int]) -> Law:
         kept = list(chosen)
@@ -70,7 +71,7 @@ class FunctionLaw(Law):
             residual_function=lambda f, x: self.residual(f, x)[:, kept],
             jacobian_function=lambda f, x: self.jacobian(f, x)[:, kept],
             magnitude_function=lambda f, x: self.magnitude(f, x)[:, kept],
-            relax=None if self.relax is None else lambda scale: self.relaxed(scale).rows(kept),  # type: ignore[arg-type,return-value]
+            relax=None,  # laws that can be relaxed can select their rows
             **self._facts_of(kept),
         )
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sumgp.laws.law import Law, SumLaw
+from sumgp.laws.law import Law, SumLaw, near_pole
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ class UnitFreeLaw:
 
 def make_unit_free(law: Law, shift: np.ndarray, scale: np.ndarray, u: np.ndarray, x: np.ndarray) -> UnitFreeLaw:
     """Relax the law beyond its domain and choose the rows' sizes from their slopes at typical values u (n, T + U)."""
-    size = np.maximum(np.abs(shift), scale)
-    relaxed = law.relaxed(size)
     f = shift + scale * u
+    size = np.maximum(np.abs(shift), scale)
+    relaxed = law.relaxed(np.where(np.median(f, axis=0) < 0, -size, size), near_pole(law, f, scale, x))
     active = relaxed.active(x)
     with np.errstate(all="ignore"):
         squares = np.sum((relaxed.jacobian(f, x) * scale) ** 2, axis=2)

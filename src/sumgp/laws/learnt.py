@@ -113,12 +113,12 @@ class _Shifted:
 class _Relaxed:
     """The relaxed law, shifted alike."""
 
-    relax: Callable[[np.ndarray], FunctionLaw]
+    relax: Callable[[np.ndarray, np.ndarray], FunctionLaw]
     noise: np.ndarray
     bias: np.ndarray
 
-    def __call__(self, scale: np.ndarray) -> FunctionLaw:
-        law = self.relax(scale)
+    def __call__(self, scale: np.ndarray, clear: np.ndarray) -> FunctionLaw:
+        law = self.relax(scale, clear)
         return replace(law, noise=self.noise, residual_function=_Shifted(law.residual_function, -self.bias))
 
 

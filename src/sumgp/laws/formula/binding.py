@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from sumgp.laws.formula.constraint import term_note
 from sumgp.laws.formula.functions import Continuation, InputFunction, RowFunctions, Variables, compile_rows, read_variables
 from sumgp.laws.formula.hints import Place
 from sumgp.laws.formula.intervals import EmptyDomainError
+from sumgp.laws.formula.poles import cleared_of_fractions, split_logarithms
 from sumgp.laws.formula.terms import Reading, SumTerm, multiplied_out, obstacle, read_sum, without_even_roots
 from sumgp.laws.formula.tree import Equation, Names
 from sumgp.laws.function_law import FunctionLaw
@@ -134,10 +135,21 @@ class _FunctionRows:
             notes=tuple(self._notes(row) for row in self.rows),
         )
 
-    def relaxed(self, scale: np.ndarray) -> FunctionLaw:
-        """The law continued beyond its domain's edge, from 1e-3 of each argument's size; ``scale`` is (C,)."""
-        sizes = {symbol: float(size) for symbol, size in zip(self.variables.unknown, scale, strict=True)}
-        return self.law(Continuation(sizes))
+    def relaxed(self, scale: np.ndarray, clear: np.ndarray) -> FunctionLaw:
+        """The law without poles, continued beyond its domain's edge from 1e-3 of each argument's size; ``scale`` is (C,)."""
+        typical = dict(zip(self.variables.unknown, map(np.float64, scale), strict=True))
+        rows = tuple(
+            replace(row, residual=self._without_poles(row.residual, typical, bool(cleared)))
+            for row, cleared in zip(self.rows, clear, strict=True)
+        )
+        return replace(self, rows=rows).law(Continuation({symbol: abs(float(size)) for symbol, size in typical.items()}))
+
+    def _without_poles(self, residual: sympy.Expr, typical: Mapping[sympy.Symbol, np.float64], clear: bool) -> sympy.Expr:
+        """Fractions stay where constants or derivatives are looked for: where a denominator vanishes, any would do."""
+        outputs = frozenset(map(sympy.Symbol, self.names.outputs))
+        alone = not (residual.free_symbols & typical.keys()) - outputs
+        split = split_logarithms(residual, typical)
+        return cleared_of_fractions(split, outputs) if clear and alone else split
 
     def selected(self, rows: Sequence[int]) -> Law:
         """Some of the rows: a sum where these are sums."""
