@@ -51,6 +51,22 @@ def test_closed_cells_are_filled_by_the_law_and_measured_cells_stay() -> None:
     assert set(done.source[alone]) == {"law"}
 
 
+def test_a_determined_cell_of_rounded_rows_is_open_by_the_rounding() -> None:
+    """Three parts, each rounded to 0.1: what is found by subtraction is wrong by sqrt(3 / 12) 0.1 = 0.05."""
+    errors, sds = [], []
+    for seed in range(1000, 1004):
+        t, Y = composition(seed, closed=True)
+        Y = np.round(Y, 1)
+        holed = Y.copy()
+        holed[::3, 1] = np.nan
+        done = ConstrainedGP(LAW, outputs=["a", "b", "c"], **FAST).fit(t, holed).completion(t, holed)
+        assert np.array_equal(done.determined, np.isnan(holed))
+        errors.append((done.mean - Y)[done.determined])
+        sds.append(done.std[done.determined])
+    assert np.sqrt(np.mean(np.concatenate(sds) ** 2)) == pytest.approx(0.05, rel=0.15)
+    assert np.sqrt(np.mean(np.concatenate(errors) ** 2)) == pytest.approx(0.05, rel=0.25)
+
+
 @pytest.mark.parametrize("closed", [True, False])
 def test_new_rows_and_fitted_rows_agree_and_nothing_is_used_twice(closed: bool) -> None:
     t, Y = composition(1001, closed)

@@ -9,6 +9,7 @@ import pytest
 
 from sumgp import Collocated, ConstrainedGP
 from sumgp.lawsolve import CollocationProblem, law_volume, solve_collocation
+from sumgp.strategies.collocation_points import LawPoints
 from sumgp.strategies.collocation_setting import Setting, kernel_families
 from sumgp.strategies.problem import FitProblem, Fitted
 
@@ -43,7 +44,7 @@ def small_problem() -> tuple[CollocationProblem, list[np.ndarray]]:
     setting = Setting(problem, problem.law)
     z = np.stack(np.meshgrid(*[np.linspace(a, b, 5) for a, b in zip(setting.x.min(0), setting.x.max(0), strict=True)]), -1)
     family = kernel_families(setting.problem, 2)[0]
-    bases = setting.bases(family, np.array([[0.6, 0.6]]), np.ones(1), z.reshape(-1, 2))
+    bases = setting.bases(family, np.array([[0.6, 0.6]]), np.ones(1), LawPoints(z.reshape(-1, 2), 1.0, np.zeros((0, 2))))
     law = setting.scaled_law(np.array([0.1]), np.array([0.1]), np.ones(1))
     return setting.collocation(law, bases, z.reshape(-1, 2), np.full(1, 100.0)), [np.full(12, 0.01)]
 

@@ -122,6 +122,58 @@ def test_a_field_that_varies_too_fast_says_so() -> None:
     assert max(gp.fit_report_["law_between_points"].values()) > 0.03
 
 
+def test_a_law_shows_waves_that_data_alone_take_for_noise() -> None:
+    """Three waves of a rod in 30 rows."""
+    generator = np.random.default_rng(1000)
+    X, there = generator.uniform([0.0, 0.0], [1.0, 4.0], (30, 2)), generator.uniform([0.0, 0.0], [1.0, 4.0], (200, 2))
+
+    def waves(X: np.ndarray) -> np.ndarray:
+        t, x = X.T
+        return np.exp(-0.5 * t) * np.sin(5.0 * x) + 0.3 * np.exp(-0.08 * t) * np.cos(2.0 * x)
+
+    gp = ConstrainedGP("d(u, t) = 0.02*d(u, x, 2)", outputs=["u"], inputs=["t", "x"])
+    gp.fit(X, waves(X) + 0.03 * generator.standard_normal(30))
+    assert gp.fit_report_["status"] == "converged"
+    assert np.sqrt(np.mean((gp.predict(there).ravel() - waves(there)) ** 2)) < 0.06  # .63 if all of it is noise
+
+
+def test_data_that_are_all_noise_are_called_so() -> None:
+    generator = np.random.default_rng(0)
+    X = generator.uniform([0.0, 0.0], [1.0, 4.0], (40, 2))
+    gp = ConstrainedGP("d(u, t) = 0.02*d(u, x, 2)", outputs=["u"], inputs=["t", "x"])
+    with pytest.warns(SumGPWarning, match="under the law u is mostly noise"):
+        gp.fit(X, generator.standard_normal(40))
+    assert np.std(gp.predict(X)) < 0.3
+
+
+def test_solutions_are_followed_up_to_the_edges() -> None:
+    """A law of second order leaves values on the edges open, which functions made of the points within cannot all have."""
+    generator = np.random.default_rng(1002)
+    X, there = generator.uniform(-1.0, 1.0, (40, 2)), generator.uniform(-1.0, 1.0, (200, 2))
+
+    def harmonic(X: np.ndarray) -> np.ndarray:
+        z = X[:, 0] + 1j * X[:, 1]
+        return (z**3).real + 0.5 * (z**2).imag
+
+    gp = ConstrainedGP("d(u, x, 2) + d(u, y, 2) = 0", outputs=["u"], inputs=["x", "y"])
+    gp.fit(X, harmonic(X) + 0.03 * generator.standard_normal(40))
+    assert np.sqrt(np.mean((gp.predict(there).ravel() - harmonic(there)) ** 2)) < 0.018  # .027 without points around
+
+
+def test_points_around_a_grid_continue_it_by_one_step() -> None:
+    x = np.array([[0.0, 0.0], [1.0, 2.0]])
+    found = law_points(x, np.array([0.5, 0.5]))
+    grid = found.z
+    counts = [len(np.unique(np.round(axis, 9))) for axis in grid.T]
+    assert len(found.around) == np.prod(np.add(counts, 2)) - np.prod(counts)
+    assert np.all(np.any((found.around < 0.0) | (found.around > [1.0, 2.0]), axis=1))
+    steps = np.ptp(grid, axis=0) / np.subtract(counts, 1)
+    np.testing.assert_allclose(found.around.min(axis=0), -steps)
+    np.testing.assert_allclose(found.around.max(axis=0), np.add([1.0, 2.0], steps))
+    assert len(found.alone.around) == 0
+    assert len(law_points(x[:, :1], np.array([0.1])).around) == 0
+
+
 def test_points_of_several_inputs() -> None:
     x = np.random.default_rng(0).uniform(size=(400, 2))
     fine = law_points(x, np.array([0.5, 0.25]))

@@ -216,7 +216,10 @@ def noise_variances(problem: FitProblem, posterior: Posterior, rows: np.ndarray)
     """(n, T) of the fit, or as known, unit-free."""
     if problem.noise.known is not None:
         return problem.noise.known[rows]
-    return np.tile(posterior.fitted.weights @ [component.noise for component in posterior.fitted.components], (len(rows), 1))
+    return np.tile(
+        posterior.fitted.weights @ [np.diagonal(component.noise_covariance) for component in posterior.fitted.components],
+        (len(rows), 1),
+    )
 
 
 def warn_of_unexplained_values(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> None:

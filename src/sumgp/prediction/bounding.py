@@ -108,7 +108,7 @@ class Bounding:
     def at(self, fitted: Fitted, scaling: Scaling, x: np.ndarray) -> BoundedPoints:
         """The same at points x (n, ...) in the user's units."""
         T = len(scaling.y_scale)
-        noise = np.sqrt(fitted.weights @ np.stack([c.noise for c in fitted.components]))
+        noise = np.sqrt(fitted.weights @ np.stack([np.diagonal(c.noise_covariance) for c in fitted.components]))
         noise = np.maximum(noise, np.maximum(NARROWEST * noise.max(), SMALLEST))
         shift, scale, law = scaling.y_shift, scaling.y_scale, self.law
         if fitted.law is not None and law is not None:

@@ -18,9 +18,10 @@ from sumgp.numerics import threads_for
 from sumgp.prediction.bounding import BoundedPoints
 from sumgp.prediction.marginals import principal_root
 from sumgp.prediction.posterior import BLOCK, Posterior
-from sumgp.prediction.row_balance import Balance, Balanced, balanced
+from sumgp.prediction.row_balance import Balance, Balanced, balanced, determined, rounding
 from sumgp.prediction.row_bounds import BoundedRows, bounded_rows, bounds_of_rows
 from sumgp.prediction.row_cells import RowGaussians, Rows, already_used, given_cells
+from sumgp.prediction.row_correlation import with_row_correlation
 from sumgp.prediction.tabulated import input_values, output_columns
 
 if TYPE_CHECKING:
@@ -143,6 +144,8 @@ def _frame(rows: RowPosterior, parts: dict[str, np.ndarray]) -> pd.DataFrame:
 def given_rows(posterior: Posterior, y: np.ndarray) -> RowPosterior:
     """The rows at the points of ``posterior`` given their cells y (n, T), NaN = not measured; by blocks of rows."""
     scaling, balance = posterior.scaling, _balance(posterior)
+    inputs, outputs = scaling.inputs(posterior.data.x), scaling.outputs(posterior.data.y)
+    fitted, freedom = with_row_correlation(posterior.fitted, inputs, outputs, posterior.closed)
     parts: list[RowGaussians] = []
     laws: list[Balanced] = []
     for start in range(0, len(y), BLOCK):
@@ -150,22 +153,25 @@ def given_rows(posterior: Posterior, y: np.ndarray) -> RowPosterior:
         x, cells = posterior.x[block], y[block]
         rows = Rows(scaling.inputs(x), x, scaling.outputs(cells), already_used(posterior.data, x, cells))
         with threads_for(posterior.data.y.size):
-            part = given_cells(posterior.fitted, rows, posterior.closed)
+            part = given_cells(fitted, rows, balance, posterior.closed, freedom)
             parts.append(part)
-            laws.append(_balanced(balance, part, x))
+            laws.append(_balanced(balance, part, x, np.isnan(cells)))
     unmet = np.flatnonzero(np.concatenate([law.unmet for law in laws]))
     if len(unmet):
         _warn_of_unmet(unmet)
     measured = np.concatenate([law.y for law in laws]), np.concatenate([law.covariance for law in laws])
     f = np.concatenate([p.f for p in parts]), np.concatenate([p.f_covariance for p in parts])
-    determined = np.concatenate([law.determined for law in laws])
+    fixed = np.concatenate([law.determined for law in laws])
     units = scaling.y_scale[:, None] * scaling.y_scale
     exact = np.where(np.isnan(y), scaling.restore(measured[0]), y)
     closed = balance is not None and balance.seen.all_closed
-    # Of a cell that a closed law fixes only round-off is left open, whose root would show.
-    sure = np.zeros_like(determined) if not closed else determined
-    spread = np.where(sure[:, :, None] | sure[:, None, :], 0.0, measured[1] * units)
-    known = RowPosterior(exact, spread, posterior.x, posterior.data, None, determined, posterior.calendar)
+    spread = measured[1] * units
+    if balance is not None and closed:
+        # What a closed law fixes is open by the rounding alone.
+        spread = np.where(fixed[:, :, None] | fixed[:, None, :], 0.0, spread)
+        rounded = rounding(balance, balance.at(measured[0], posterior.x), np.isnan(y)) * scaling.y_scale
+        spread += np.eye(y.shape[1]) * np.where(fixed, rounded, 0.0)[:, None] ** 2
+    known = RowPosterior(exact, spread, posterior.x, posterior.data, None, fixed, posterior.calendar)
     true = replace(known, mean=scaling.restore(f[0]), covariance=f[1] * units)
     if posterior.ends is not None and posterior.bounding is not None:
         constants = np.zeros(0) if balance is None else balance.constants
@@ -217,11 +223,12 @@ def _balance(posterior: Posterior) -> Balance | None:
     return Balance(law, posterior.scaling, seen, constants, variances)
 
 
-def _balanced(balance: Balance | None, part: RowGaussians, x: np.ndarray) -> Balanced:
-    if balance is None:
-        nothing = np.zeros(part.y.shape, dtype=bool)
-        return Balanced(part.y, part.y_covariance, nothing, np.zeros(len(x), dtype=bool))
-    return balanced(balance, part.y, part.y_covariance, part.noise, x)
+def _balanced(balance: Balance | None, part: RowGaussians, x: np.ndarray, missing: np.ndarray) -> Balanced:
+    """The rows with what the law says of them; components have taken up a linear one already."""
+    if balance is not None and not balance.is_linear:
+        return balanced(balance, part.y, part.y_covariance, part.noise, x)
+    fixed = np.zeros_like(missing) if balance is None else determined(balance, balance.at(part.y, x), missing)
+    return Balanced(part.y, part.y_covariance, fixed, np.zeros(len(x), dtype=bool))
 
 
 def _warn_of_unmet(rows: np.ndarray, where: str = "") -> None:

@@ -84,7 +84,11 @@ class Posterior:
         within = self.noisy and self.closed and self.ends is not None
         if self.truth is not None and not within:
             return self.truth._marginals
-        noise = np.max([c.noise for c in self.fitted.components], axis=0) if within else np.zeros(self._n_outputs)
+        noise = (
+            np.max([np.diagonal(c.noise_covariance) for c in self.fitted.components], axis=0)
+            if within
+            else np.zeros(self._n_outputs)
+        )
         near = None if self.bounding is None else partial(self.bounding.near, self.scaling, noise)
         parts = self._by_blocks(partial(marginals.point_marginals, near=near))
         return marginals.join_marginals([p if len(self.x) <= DRAWN_AT_ONCE else replace(p, drawn_parts=[]) for p in parts])

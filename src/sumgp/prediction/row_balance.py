@@ -23,6 +23,7 @@ LONGEST_STEP = 1.0  # of one step, in the same unit: further away a tangent says
 TRACE = 1e-12  # of a row's slope: imbalance below this is round-off
 FORESEEN = 1e-4  # probability of an imbalance so much smaller than the noise explains, for it to be believed
 KNOWN = 1e-10  # variance of an imbalance, in units of the outputs' variances, below which there is nothing to be told
+ROUND_OFF = 1e-9  # of an output's standard deviation: rows that were not rounded
 DETERMINED = 1e-6  # share of a cell that the law leaves open, below which it counts as determined
 
 
@@ -35,6 +36,11 @@ class Balance:
     seen: Imbalance
     constants: np.ndarray
     constant_variances: np.ndarray
+
+    @property
+    def is_linear(self) -> bool:
+        """True if one step meets the law."""
+        return bool(getattr(self.law, "is_linear", False))
 
     def at(self, y: np.ndarray, x: np.ndarray) -> Slopes:
         """Imbalance and slopes at unit-free cells y (n, T), each row divided by the size of its slope."""
@@ -83,8 +89,8 @@ def balanced(balance: Balance, y: np.ndarray, covariance: np.ndarray, noise: np.
     believed = _believed(balance, start, noise)
     missing = np.einsum("ntt->nt", covariance) > 0
     if not believed.any():
-        return Balanced(y, covariance, _determined(balance, start, missing), np.zeros(len(y), dtype=bool))
-    linear = bool(getattr(balance.law, "is_linear", False))
+        return Balanced(y, covariance, determined(balance, start, missing), np.zeros(len(y), dtype=bool))
+    linear = balance.is_linear
     now, there = y, start
     for _ in range(1 if linear else STEPS):
         moved, left = _update(balance, there, _Given(y, covariance, noise, believed), now)
@@ -98,7 +104,7 @@ def balanced(balance: Balance, y: np.ndarray, covariance: np.ndarray, noise: np.
     unmet = np.zeros(len(y), dtype=bool) if linear else ~(length < np.sqrt(NEAR))
     now = np.where(unmet[:, None], y, now)
     left = np.where(unmet[:, None, None], covariance, left)
-    return Balanced(now, left, _determined(balance, there, missing) & ~unmet[:, None], unmet)
+    return Balanced(now, left, determined(balance, there, missing) & ~unmet[:, None], unmet)
 
 
 def _believed(balance: Balance, slopes: Slopes, noise: np.ndarray) -> np.ndarray:
@@ -152,9 +158,17 @@ def _inverse(A: np.ndarray) -> np.ndarray:
     return np.linalg.pinv(A, rcond=1e-12, hermitian=True)
 
 
-def _determined(balance: Balance, slopes: Slopes, missing: np.ndarray) -> np.ndarray:
+def determined(balance: Balance, slopes: Slopes, missing: np.ndarray) -> np.ndarray:
     """(n, T) cells that exact rows of the law fix once the measured cells of their row are given."""
     exact = balance.law.noise == 0
     J = slopes.J * exact[:, None] * missing[:, None, :]
     fixed = np.einsum("ntr,nrt->nt", np.linalg.pinv(J, rcond=1e-9), J)
     return missing & (fixed > 1.0 - DETERMINED)
+
+
+def rounding(balance: Balance, slopes: Slopes, missing: np.ndarray) -> np.ndarray:
+    """(n, T) standard deviations of cells that closed rows of the law fix, from the imbalance of rows that were rounded."""
+    sd = np.where(balance.seen.closed, np.nan_to_num(balance.seen.sd), 0.0)
+    to_cells = np.linalg.pinv(slopes.J * missing[:, None, :], rcond=1e-9)
+    found = np.sqrt(np.einsum("ntr,r->nt", to_cells**2, sd**2))
+    return np.where(found < ROUND_OFF, 0.0, found)

@@ -119,7 +119,9 @@ def residual_sizes(law: Law, posterior: Posterior, f: np.ndarray, x: np.ndarray)
 
 def noise_sds(model: ConstrainedGP) -> np.ndarray:
     """(T,) noise standard deviations in the outputs' units, averaged over the mixture."""
-    variances = np.einsum("k,kt->t", model.fitted_.weights, np.stack([c.noise for c in model.fitted_.components]))
+    variances = np.einsum(
+        "k,kt->t", model.fitted_.weights, np.stack([np.diagonal(c.noise_covariance) for c in model.fitted_.components])
+    )
     return np.sqrt(variances) * model.scaling_.y_scale
 
 

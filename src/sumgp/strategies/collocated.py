@@ -13,8 +13,9 @@ from scipy.stats import t as student_t
 from sumgp.errors import ConstraintError, DataError, NumericalError, Status, warn
 from sumgp.laws import Law
 from sumgp.numerics import solve_lower
+from sumgp.strategies.collocation_candidate import Candidate
 from sumgp.strategies.collocation_component import CollocationComponent
-from sumgp.strategies.collocation_path import MOST_POINTS, UNKNOWN_VARIANCE, Candidate, Path
+from sumgp.strategies.collocation_path import MOST_POINTS, UNKNOWN_VARIANCE, Path
 from sumgp.strategies.collocation_setting import Setting, kernel_families
 from sumgp.strategies.gradient_matching import match_gradients
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
@@ -39,7 +40,8 @@ class Collocated(Strategy):
     wide prior. A law that leaves only numbers open (constants, states at the start) is solved with shorter and shorter
     lengthscales until the answer stays the same. Where it leaves functions open, shorter and shorter lengthscales of two
     kernels are weighed by the density of each measurement given all others and the law; so they are with several inputs,
-    where a law leaves open what holds at a start or on an edge. ``points`` multiplies the number of grid points along each
+    where a law leaves open what holds at a start or on an edge, and functions made of the law's points alone or of points
+    around them too. ``points`` multiplies the number of grid points along each
     input; with several inputs there are at most 600, and the status says where these are too few.
     """
 
@@ -96,8 +98,8 @@ def _worse_than_without(path: Path, candidate: Candidate) -> bool:
 
 
 def _unexplained(setting: Setting, best: Candidate) -> str:
-    """Measured outputs of which a law that leaves only numbers open explains little; empty where there are none."""
-    if not best.determined or setting.problem.noise.known is not None:
+    """Measured outputs of which a law explains little, in one input one that leaves only numbers open; empty for none."""
+    if not (best.determined or setting.x.shape[1] > 1) or setting.problem.noise.known is not None:
         return ""
     shares = [np.nan if never else best.noise[t] / np.nanvar(setting.y[:, t]) for t, never in enumerate(setting.never)]
     return ", ".join(setting.law.outputs[t] for t, share in enumerate(shares) if share > UNEXPLAINED)
@@ -163,12 +165,19 @@ def _report(path: Path, candidates: list[Candidate], weights: np.ndarray, proble
         "kernel": " + ".join(dict.fromkeys(c.family.name for c in candidates)),
         "uncertainty": problem.uncertainty,
         "log_evidence": best.left_out.log_density,
-        "candidate_weights": {f"{c.family.name} {c.share:.3g}": float(w) for c, w in zip(candidates, weights, strict=True)},
+        "candidate_weights": _by_name(candidates, weights),
         "left_out_log_density": {"law": best.left_out.log_density, "no law": path.start.left_out},
         "law_points": len(best.z),
         "law_between_points": missed,
         "unconverged_weight": unconverged,
     }
+
+
+def _by_name(candidates: list[Candidate], weights: np.ndarray) -> dict[str, float]:
+    result: dict[str, float] = {}
+    for candidate, weight in zip(candidates, weights, strict=True):
+        result[candidate.name] = result.get(candidate.name, 0.0) + float(weight)
+    return result
 
 
 def _constants_report(path: Path, components: tuple[CollocationComponent, ...], weights: np.ndarray) -> dict[str, Any]:

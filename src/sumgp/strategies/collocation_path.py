@@ -12,9 +12,9 @@ from scipy.interpolate import CubicSpline, RBFInterpolator
 from sumgp.errors import NumericalError, Status
 from sumgp.hyperparameters import OutputFit, fit_output
 from sumgp.lawsolve import FINE_LEVELS, LEVELS, CollocationProblem, CollocationSolution, law_volume, solve_collocation
-from sumgp.numerics import solve_lower
 from sumgp.solvers import ValueBasis
-from sumgp.strategies.collocation_points import LawPoints, law_points, places_between
+from sumgp.strategies.collocation_candidate import Candidate
+from sumgp.strategies.collocation_points import LawPoints, law_points
 from sumgp.strategies.collocation_setting import Family, LeftOutScore, Setting, left_out_score
 from sumgp.strategies.gradient_matching import Start, common_lengthscales
 
@@ -37,7 +37,6 @@ MORE_VARIANCE = 4.0
 # Prior sds of the outputs grow by this factor once a law is met that leaves only numbers open. The prior then has nothing
 # to tell; left as it is, it pulls the constants to flatter curves and makes the intervals too short.
 RELEASE = 15.0
-SAME_MEAN, SAME_SD = 0.25, 0.1  # in sds, and as a share: two lengthscales give the same curves and constants
 # Levels of a law that leaves only numbers open. What a level allows must be little beside the noise: lower ones are tried
 # until the curves have as many degrees of freedom as numbers are open, up to 3 %. One that is too low for the functions in
 # hand takes more from them and outweighs the data: left-out measurements are less probable, by more than CHANCE in all.
@@ -61,55 +60,6 @@ class _Solved(NamedTuple):
     solution: CollocationSolution
     noise: np.ndarray
     score: LeftOutScore
-
-
-class Candidate(NamedTuple):
-    """One set of hyperparameters, solved: score, share, and what a component is made of."""
-
-    family: Family
-    share: float
-    score: float
-    left_out: LeftOutScore
-    determined: bool  # the law leaves only numbers open
-    bases: tuple[ValueBasis, ...]
-    problem: CollocationProblem
-    solution: CollocationSolution
-    noise: np.ndarray
-    z: np.ndarray
-    values: np.ndarray  # (n, T) at z
-
-    def spread(self) -> np.ndarray:
-        """(n, T) posterior standard deviations at z."""
-        result = np.zeros_like(self.values)
-        for t, (output, part) in enumerate(zip(self.problem.outputs, self.problem.slices, strict=False)):
-            padded = np.zeros((self.problem.n_weights, len(self.z)))
-            padded[part] = output.at_law[0].T
-            result[:, t] = np.sqrt(np.sum(solve_lower(self.solution.factor, padded) ** 2, axis=0))
-        return result
-
-    def constants(self) -> tuple[np.ndarray, np.ndarray]:
-        """(U,) means and standard deviations of the constants, unit-free."""
-        where = self.problem.slices[-1]
-        padded = np.eye(self.problem.n_weights)[:, where]
-        return self.solution.w[where], np.sqrt(np.sum(solve_lower(self.solution.factor, padded) ** 2, axis=0))
-
-    def missed(self, setting: Setting) -> dict[str, float]:
-        """Of each law: rms residual of the curves between its points, relative to the rms size of its terms."""
-        law = self.problem.law
-        middle = setting.collocation(law, self.bases, places_between(self.z), self.problem.unknown)
-        f = law.shift + law.scale * middle.values(self.solution.w)[:, : law.law.n_columns]
-        residual, terms = law.law.residual(f, middle.x_law), law.law.magnitude(f, middle.x_law)
-        size = np.sqrt(np.mean(terms**2, axis=0))
-        rms = np.sqrt(np.mean(residual**2, axis=0))
-        return {label: float(r / s) for label, r, s in zip(law.law.labels, rms, np.maximum(size, 1e-300), strict=True)}
-
-    def agrees_with(self, coarser: Candidate) -> bool:
-        """Whether curves, constants and their standard deviations are the same as those of a longer lengthscale."""
-        mean, sd = (CubicSpline(self.z[:, 0], v)(coarser.z[:, 0]) for v in (self.values, self.spread()))
-        (own, own_sd), (other, other_sd) = self.constants(), coarser.constants()
-        shift = [*np.sqrt(np.mean(((mean - coarser.values) / sd) ** 2, axis=0)), *np.abs((own - other) / own_sd)]
-        wider = [*(np.mean(coarser.spread(), axis=0) / np.mean(sd, axis=0)), *(other_sd / own_sd)]
-        return bool(np.all(np.array(shift) < SAME_MEAN) and np.all(np.abs(np.log(wider)) < SAME_SD))
 
 
 @dataclass
@@ -138,11 +88,16 @@ class Path:
     def walk(self, family: Family) -> None:
         """From a quarter of the most probable lengthscale downwards while that helps, then upwards.
 
-        With several inputs: all from the most probable one downwards, until the grid has too many points.
+        With several inputs: all from the most probable one downwards, until the grid has too many points; without points
+        around the law's and with them. Functions made of the law's points alone cannot follow all solutions up to the edges
+        (Greenberg's equation at 1 % noise: left-out log density 10 to 27 higher with them); at edges that vary little, what
+        they leave open is better left out (heat in a rod: 2 to 4 lower).
         """
         fits = self.setting.fitted(family)
         if self._several:
             self._all_down(family, fits)
+            if any(fit is not None and fit.noise > LARGEST_NOISE for fit in fits):
+                self._with_less_noise(family)
             return
         first = self._tried(family, fits, FIRST, None)
         if first is not None and first.determined:
@@ -170,24 +125,35 @@ class Path:
             if not LARGEST_MISS < miss < OUT_OF_REACH:
                 break
             density *= REFINED
-            fits = self.setting.fitted(candidate.family)
-            z, coarser = self._points(candidate.family, candidate.share * common_lengthscales(fits), density)
-            if coarser > 1.0 or len(z) > MOST_POINTS:
+            fits = candidate.fits
+            at = self._points(candidate.family, candidate.share * common_lengthscales(fits), density, candidate.wide)
+            if at.coarser > 1.0 or len(at.z) > MOST_POINTS:
                 break
-            self.setting.problem.progress(f"law: {len(z)} points")
+            self.setting.problem.progress(f"law: {len(at.z)} points")
             try:
-                finer = self._solved(candidate.family, fits, candidate.share, z, candidate)
+                finer = self._solved(candidate.family, fits, candidate.share, at, candidate)
             except NumericalError:
                 break
             if max(finer.missed(self.setting).values()) < miss:
                 candidate = finer
         return candidate
 
+    def _with_less_noise(self, family: Family) -> None:
+        """The same from lengthscales at which data alone show little noise, kept where it explains them far better.
+
+        Outputs that turn more often than the rows show look like noise without the law, and their lengthscales too long.
+        """
+        other = replace(self, found=[], coarser=1.0)
+        other._all_down(family, self.setting.fitted(family, LARGEST_NOISE))
+        if other.best > self.best + CHANCE:
+            self.found, self.coarser = other.found, other.coarser
+
     def _all_down(self, family: Family, fits: tuple[OutputFit | None, ...]) -> None:
-        for j in range(len(SHARES)):
-            candidate = self._tried(family, fits, j, None)
-            if candidate is None or candidate.score < self.best - HOPELESS:
-                break
+        for wide in (False, True):
+            for j in range(len(SHARES)):
+                candidate = self._tried(family, fits, j, None, wide)
+                if candidate is None or candidate.score < self.best - HOPELESS:
+                    break
 
     def _refine(self, family: Family, fits: tuple[OutputFit | None, ...], last: Candidate) -> None:
         """Downwards until the curves stay the same."""
@@ -200,37 +166,40 @@ class Path:
                 return
             last = finer
 
-    def _tried(self, family: Family, fits: tuple[OutputFit | None, ...], j: int, last: Candidate | None) -> Candidate | None:
+    def _tried(
+        self, family: Family, fits: tuple[OutputFit | None, ...], j: int, last: Candidate | None, wide: bool = False
+    ) -> Candidate | None:
         """The candidate of a share, warm-started from the last; None where it needs too many points or has no solution."""
-        z, coarser = self._points(family, SHARES[j] * common_lengthscales(fits), self.density)
-        enough = coarser > 1.0 or (self.work > MOST_WORK and not self._several)
-        if len(z) > MOST_POINTS or (self.found and enough):
+        at = self._points(family, SHARES[j] * common_lengthscales(fits), self.density, wide)
+        enough = j > 0 and at.coarser > 1.0 if self._several else self.work > MOST_WORK
+        if len(at.z) > MOST_POINTS or (self.found and enough):
             return None
-        self.coarser = max(self.coarser, coarser)
+        self.coarser = max(self.coarser, at.coarser)
         self.setting.problem.progress(f"law: {family.name}, {SHARES[j]:.2g} of the lengthscale")
         try:
-            candidate = self._solved(family, fits, SHARES[j], z, last)
+            candidate = self._solved(family, fits, SHARES[j], at, last)
         except NumericalError:
             return None
         self.found.append(candidate)
         return candidate
 
-    def _points(self, family: Family, lengthscales: np.ndarray, density: float) -> LawPoints:
+    def _points(self, family: Family, lengthscales: np.ndarray, density: float, wide: bool) -> LawPoints:
         per_lengthscale = family.per_lengthscale * density * (DENSER if self._several else 1.0)
-        return law_points(self.setting.x, lengthscales.min(axis=0) / per_lengthscale)
+        found = law_points(self.setting.x, lengthscales.min(axis=0) / per_lengthscale)
+        return found if wide else found.alone
 
     def _solved(
-        self, family: Family, fits: tuple[OutputFit | None, ...], share: float, z: np.ndarray, last: Candidate | None
+        self, family: Family, fits: tuple[OutputFit | None, ...], share: float, at: LawPoints, last: Candidate | None
     ) -> Candidate:
         setting, start = self.setting, self.start
         lengthscales = share * common_lengthscales(fits)
-        bases = setting.bases(family, lengthscales, self._variances(family, fits, lengthscales), z)
+        bases = setting.bases(family, lengthscales, self._variances(family, fits, lengthscales), at)
         law = setting.scaled_law(start.constants, start.spread, start.row_scale)
-        problem = setting.collocation(law, bases, z, np.full(len(start.constants), UNKNOWN_VARIANCE))
+        problem = setting.collocation(law, bases, at.z, np.full(len(start.constants), UNKNOWN_VARIANCE))
         largest = LARGEST_NOISE if self._several else np.inf
         noise = np.array([1.0 if fit is None else min(fit.noise, largest) for fit in fits])
         levels = FINE_LEVELS if self._several else LEVELS
-        solution = self._solve(problem, self._start_weights(problem, z, last), noise, levels)
+        solution = self._solve(problem, self._start_weights(problem, at.z, last), noise, levels)
         determined = setting.determined(problem, solution.w)
         if determined:
             bases, problem, w = _released(bases, problem, solution.w)
@@ -238,11 +207,11 @@ class Path:
         elif self._several:
             bases, problem, w = _with_volume(bases, problem, solution.w, setting.noise_variances(noise), levels[-1])
             solution = self._solve(problem, w, noise, levels[-1:])
-        at = self._with_noise(problem, self._scored(problem, solution, noise), levels[-1], determined)
-        solution, noise, score = at
+        found = self._with_noise(problem, self._scored(problem, solution, noise), levels[-1], determined)
+        solution, noise, score = found
         values = problem.values(solution.w)[:, : len(fits)]
         total = score.log_density - 0.5 * (np.log(share) / (LOG_SD_SEVERAL if self._several else LOG_SD)) ** 2
-        return Candidate(family, share, total, score, determined, tuple(bases), problem, solution, noise, z, values)
+        return Candidate(family, fits, share, total, score, determined, tuple(bases), problem, solution, noise, at, values)
 
     def _with_noise(self, problem: CollocationProblem, at: _Solved, level: float, determined: bool) -> _Solved:
         """With the noise that the solution tells, which depends on it; a law that leaves only numbers open is hardened."""

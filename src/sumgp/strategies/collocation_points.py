@@ -19,10 +19,19 @@ BETWEEN = 8  # power of two of the places where several inputs are checked
 
 
 class LawPoints(NamedTuple):
-    """Points (n, D), and by how much their grid is coarser than asked for (1 where it is not)."""
+    """Points (n, D), by how much their grid is coarser than asked for (1 where it is not), and points (k, D) around them.
+
+    Those around continue the grid by one step beyond each face of its box; with one input there are none.
+    """
 
     z: np.ndarray
     coarser: float
+    around: np.ndarray
+
+    @property
+    def alone(self) -> LawPoints:
+        """The same without those around."""
+        return self._replace(around=self.around[:0])
 
 
 def law_points(x: np.ndarray, spacing: np.ndarray) -> LawPoints:
@@ -36,20 +45,34 @@ def law_points(x: np.ndarray, spacing: np.ndarray) -> LawPoints:
         grid = np.linspace(low, low + span, int(np.ceil(span[0] / spacing[0])) + 1)
         together = np.concatenate([x, grid])
         _, first = np.unique(np.round((together - low) / max(span[0], 1e-300) / SAME_POINT), return_index=True)
-        return LawPoints(np.sort(together[first], axis=0), 1.0)
+        return LawPoints(np.sort(together[first], axis=0), 1.0, np.zeros((0, 1)))
     coarser = 1.0 / FINER
     while np.prod(np.ceil(span / (coarser * spacing)) + 1) > MOST_ON_GRID:
         coarser *= 1.05
     counts = np.ceil(span / (coarser * spacing)).astype(int) + 1
     axes = [a + s * _towards_ends(n) for a, s, n in zip(low, span, counts, strict=True)]
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(counts))
+    grid = _all_of(axes)
     # In an order of their own, so that a limit keeps rows from everywhere.
     rows = x[np.random.default_rng(0).permutation(len(x))]
     cell = CLOSE * np.where(counts > 1, span / np.maximum(counts - 1, 1), 1.0)
     apart, _ = cKDTree(grid / cell).query(rows / cell, p=np.inf)
     rows = rows[apart > 0.5]
     _, first = np.unique(np.round((rows - low) / cell), axis=0, return_index=True)
-    return LawPoints(np.concatenate([grid, rows[np.sort(first)]])[:MOST_SPREAD], max(coarser, 1.0))
+    z = np.concatenate([grid, rows[np.sort(first)]])[:MOST_SPREAD]
+    return LawPoints(z, max(coarser, 1.0), _around(axes))
+
+
+def _all_of(axes: list[np.ndarray]) -> np.ndarray:
+    """(n, D) points of the grid with these axes."""
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+
+
+def _around(axes: list[np.ndarray]) -> np.ndarray:
+    """(k, D) points of the grid that is longer by its mean step at both ends of each axis, without those within."""
+    steps = [np.ptp(axis) / max(len(axis) - 1, 1) for axis in axes]
+    wider = _all_of([np.concatenate([[a[0] - s], a, [a[-1] + s]]) for a, s in zip(axes, steps, strict=True)])
+    low, high = ([axis[end] for axis in axes] for end in (0, -1))
+    return wider[np.any((wider < low) | (wider > high), axis=1)]
 
 
 def _towards_ends(count: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from sumgp.lawsolve import CollocationProblem, CollocationSolution, OutputWeight
 from sumgp.numerics import solve_lower
 from sumgp.priors import check_smooth, leaves
 from sumgp.solvers import MEAN_VARIANCE, ValueBasis
-from sumgp.strategies.collocation_points import with_ends
+from sumgp.strategies.collocation_points import LawPoints, with_ends
 from sumgp.strategies.problem import FitProblem
 
 SMALLEST_GAP = 1e-6  # of the noise: as in left_out
@@ -133,14 +133,22 @@ class Setting:
         half_range = self.problem.half_range
         return OneOutput(self.x[seen], self.y[seen, t], factors[seen], known, half_range, MEAN_VARIANCE)
 
-    def fitted(self, family: Family) -> tuple[OutputFit | None, ...]:
-        """Hyperparameters of each output on its own; None where it was never measured."""
-        return tuple(None if never else self._fitted(t, family) for t, never in enumerate(self.never))
+    def fitted(self, family: Family, largest: float = np.inf) -> tuple[OutputFit | None, ...]:
+        """Hyperparameters of each output on its own; None where it was never measured.
 
-    def _fitted(self, t: int, family: Family) -> OutputFit:
+        An output of more noise than ``largest`` has the lengthscales that are most probable with so much of it.
+        """
+        return tuple(None if never else self._fitted(t, family, largest) for t, never in enumerate(self.never))
+
+    def _fitted(self, t: int, family: Family, largest: float) -> OutputFit:
         output = self.one_output(t)
         fit = fit_output(output, family.at)
-        return fit if output.known else fit._replace(noise=max(fit.noise, SMALLEST_NOISE))
+        if output.known:
+            return fit
+        if fit.noise > largest:
+            varying = fit_output(output._replace(known=True, factors=largest * output.factors), family.at)
+            return varying._replace(noise=largest)
+        return fit._replace(noise=max(fit.noise, SMALLEST_NOISE))
 
     def noise_variances(self, noise: np.ndarray) -> list[np.ndarray]:
         """(k,) variances of each output's measurements from those of a row of factor one (T,)."""
@@ -150,15 +158,15 @@ class Setting:
             result.append(output.factors if output.known else noise[t] * output.factors)
         return result
 
-    def bases(self, family: Family, lengthscales: np.ndarray, variances: np.ndarray, z: np.ndarray) -> list[ValueBasis]:
-        """One basis an output, of lengthscales (T, D) and variances (T,), over the law's points z.
+    def bases(self, family: Family, lengthscales: np.ndarray, variances: np.ndarray, at: LawPoints) -> list[ValueBasis]:
+        """One basis an output, of lengthscales (T, D) and variances (T,), over the law's points and those around them.
 
         As many functions as points and a constant: a law of first order leaves one of them open. One of higher order asks
         for points beyond the ends besides, else it leaves too few.
         """
         highest = [max(sum(order) for order in orders) for orders in self.orders]
         return [
-            ValueBasis.over(family.at(a), float(v), with_ends(z, order - 1))
+            ValueBasis.over(family.at(a), float(v), np.concatenate([with_ends(at.z, order - 1), at.around]))
             for a, v, order in zip(lengthscales, variances, highest, strict=True)
         ]
 

@@ -8,13 +8,25 @@ import numpy as np
 
 from sumgp.errors import ConstraintError, DataError
 from sumgp.laws import Law, SumLaw, linear_rows, set_up_law, task_rows
-from sumgp.priors import MultitaskPrior, TaskLaw
+from sumgp.priors import MultitaskPrior, TaskLaw, nullspace_basis
 from sumgp.solvers import ClosedEvidence, Evidence, build_features, condition_on_data, given_linear_law
 from sumgp.strategies.averaging import fit_candidates, mix
 from sumgp.strategies.linearized import LawEngine
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy, closed_imbalance, closed_law_rows
 from sumgp.strategies.stacking import stacked
 from sumgp.strategies.weight_component import Component
+
+
+@dataclass(frozen=True)
+class ClosedComponent(Component):
+    """Of closed data, with noise P diag(noise) P: what P, onto the null space of the law, leaves of independent noise."""
+
+    within: np.ndarray | None = None  # P (T, T); None: independent
+
+    @property
+    def noise_covariance(self) -> np.ndarray:
+        """(T, T), as the fit has it: an output whose own share is zero has noise from the others."""
+        return super().noise_covariance if self.within is None else (self.within * self.noise) @ self.within
 
 
 @dataclass(frozen=True)
@@ -48,11 +60,14 @@ class Conditioned(Strategy):
         closed = imbalance is not None and bool(np.all(imbalance.closed[keep] & (rows.noise == 0)))
         problem = replace(problem, noise=replace(problem.noise, closed=closed))
         fitted = fit_candidates(problem, problem.priors("task", law=task_law))
+        basis = nullspace_basis(rows.F)
+        within = basis @ basis.T if closed else None
 
         def build(prior: MultitaskPrior, theta: np.ndarray) -> Component:
             features = build_features(prior, theta, problem.x, rows.right_sides)
             posterior = condition_on_data(prior, theta, features, problem.x, problem.data.x, problem.y)
-            return Component(posterior, theta, prior.noise.typical(theta[prior.noise_slice]), prior.n_outputs)
+            noise = prior.noise.typical(theta[prior.noise_slice])
+            return ClosedComponent(posterior, theta, noise, prior.n_outputs, within=within)
 
         components, weights, report = mix(problem, fitted, build, None, self.draws)
         report |= {"status": report["hyperparameter_status"], "law": "on the task covariance"}

@@ -99,14 +99,14 @@ def common_lengthscales(fits: tuple[OutputFit | None, ...]) -> np.ndarray:
 def _given_data(setting: Setting, family: Family, fits: tuple[OutputFit | None, ...]) -> tuple[_Matching, float]:
     lengthscales, U = common_lengthscales(fits), len(setting.law.unknowns)
     fine = PER_LENGTHSCALE if setting.x.shape[1] == 1 else PER_LENGTHSCALE_EACH
-    z = law_points(setting.x, lengthscales.min(axis=0) / fine).z
-    bases = setting.bases(family, lengthscales, np.array([WIDE if fit is None else fit.variance for fit in fits]), z)
+    at = law_points(setting.x, lengthscales.min(axis=0) / fine).alone
+    bases = setting.bases(family, lengthscales, np.array([WIDE if fit is None else fit.variance for fit in fits]), at)
     law = setting.scaled_law(np.zeros(U), np.ones(U), np.ones(setting.law.n_rows))
-    problem = setting.collocation(law, bases, z, np.full(U, WIDE))
+    problem = setting.collocation(law, bases, at.z, np.full(U, WIDE))
     noise = setting.noise_variances(np.array([1.0 if fit is None else fit.noise for fit in fits]))
     solution = data_weights(problem, noise)
     score = left_out_score(setting, problem, solution, noise)
-    return _Matching(setting, z, problem, solution.w, solution.factor), score.log_density
+    return _Matching(setting, at.z, problem, solution.w, solution.factor), score.log_density
 
 
 def _match(matching: _Matching, constants: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -109,21 +109,24 @@ class OwnComponent(PosteriorComponent):
         return Unprojected(mean, covariance, moving_metric(covariance, covariance, False, slice(T, T)), sd**2)
 
     def without_cells(self, x: np.ndarray, x_law: np.ndarray, cells: Cells, closed: bool) -> LocalPosterior:
-        """Points given all rows but their own: what each output says where the fit has used its cell, without that cell.
+        """Points given all rows but their own; the covariance of measurements is this and the noise.
 
-        Of ``closed`` data the correlation is that of measurements, which meet the law as they are: to the covariance
-        given here the noise is still to be added.
+        Of ``closed`` data the correlation is that of measurements, which meet the law as they are.
         """
+        mean, variance = self.alone(x, cells)
+        if self.law is not None and not closed:
+            return moved_onto_law(self.law, self.free(mean, np.sqrt(variance)), x_law)
+        sd = np.sqrt(variance + self.noise)
+        return LocalPosterior(mean, sd[:, :, None] * self.correlation * sd[:, None, :] - np.diag(self.noise))
+
+    def alone(self, x: np.ndarray, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
+        """Means and variances (n, T) of each output by itself; where the fit has used its cell, without that cell."""
         mean, variance = (np.stack(part, axis=1) for part in zip(*(o.moments(x) for o in self.outputs), strict=True))
         for t, output in enumerate(self.outputs):
             rows = np.flatnonzero(cells.used[:, t])
             residual, whole = output.without(x[rows])
             mean[rows, t], variance[rows, t] = cells.y[rows, t] - residual, np.maximum(whole - output.noise, 0.0)
-        variance = self.widening**2 * variance
-        if self.law is not None and not closed:
-            return moved_onto_law(self.law, self.free(mean, np.sqrt(variance)), x_law)
-        sd = np.sqrt(variance + self.noise)
-        return LocalPosterior(mean, sd[:, :, None] * self.correlation * sd[:, None, :] - np.diag(self.noise))
+        return mean, self.widening**2 * variance
 
     def joint(self, x: np.ndarray) -> JointGaussian:
         """All points before projection: mean + A_t (L z)_t, A_t the symmetric root over points, L L^T = R over outputs.
