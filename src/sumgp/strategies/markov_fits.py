@@ -10,7 +10,7 @@ import numpy as np
 
 from sumgp.errors import Status, warn
 from sumgp.hyperparameters import Objective, Scan, latent_starts, maximise, starting_points
-from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, linear_rows, project, set_up_law, task_rows
+from sumgp.laws import LawSetup, RightSides, SumLaw, UnitFreeLaw, linear_rows, project, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw, kernel_name, reordered, shown_period
 from sumgp.solvers import ClosedEvidence, ClosedRows, Evidence, SlopeOfOffset, markov
 from sumgp.strategies.averaging import WIDENING
@@ -25,6 +25,9 @@ LOOKED_AT = 300  # consecutive rows at which waves and every lengthscale of late
 # at 2.0 rows, 78 % at 2.5, 97 % at 3.4: with fewer the noise is taken for a rough curve, which values and slopes fix.
 FEWEST_ROWS = 3.0
 UNEXPLAINED = 0.25  # of an output's variance, left by the curve: less is what its noise takes from a wave that it follows
+# Variances of the noise: five standard errors of the mean square of 600 values, about the fewest of a long series.
+MORE_THAN_NOISE = 1.3
+POINT_BY_POINT = "imposed at all times together, the law leaves more of the data than noise; at each time alone it does not"
 
 
 @dataclass(frozen=True)
@@ -171,10 +174,13 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     last, status, steps = free, report["hyperparameter_status"], 0
     if plan.at_times:
         assert setup is not None
-        times = series.first
-        law = markov.PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[times], setup.law.is_linear)
+        law = markov.PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[series.first], setup.law.is_linear)
         solved = markov.law_smooth(states, series, law)
-        last, status, steps = solved.linearised, solved.status, solved.steps
+        steps = solved.steps
+        if _is_off_the_data(problem, setup, solved.mean, free):
+            report |= {"taper": 0.0, "taper_reason": POINT_BY_POINT}
+        else:
+            last, status = solved.linearised, solved.status
         if status != Status.CONVERGED:
             warn(f"the law was imposed with status: {status}; check the law against the data")
     offset = None
@@ -191,6 +197,26 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     if problem.uncertainty == "integrated":
         component, report["widening"] = component.widened(WIDENING), WIDENING
     return Fitted((component,), np.ones(1), law_used, report)
+
+
+def _is_off_the_data(problem: FitProblem, setup: LawSetup, mean: np.ndarray, free: markov.MarkovPosterior) -> bool:
+    """Whether the law at all times together leaves more of the data than noise, and at each time alone it does not.
+
+    Functions of the prior that obey the law are then none that follow the data, or none were found.
+    """
+    if len(setup.unknown) or len(setup.law.soft_rows) or problem.split is not None:
+        return False  # these need neighbours
+    T, series = problem.n_outputs, free.series
+
+    def unexplained(at: np.ndarray) -> np.ndarray:
+        """(T,) mean squares of what is left of the data, in variances of the noise."""
+        return np.ma.masked_invalid((series.values[:, :T] - at[:, :T]) ** 2 / series.variance[..., :T]).mean(axis=0)
+
+    together = unexplained(mean)
+    if np.all(together <= MORE_THAN_NOISE):
+        return False
+    alone = unexplained(project(setup.law, free.mean, free.covariance, problem.data.x).points)
+    return bool(np.any(together > MORE_THAN_NOISE * np.maximum(alone, 1.0)))
 
 
 def _misfit(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray, free: markov.MarkovPosterior) -> str:
