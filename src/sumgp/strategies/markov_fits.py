@@ -27,6 +27,8 @@ FEWEST_ROWS = 3.0
 UNEXPLAINED = 0.25  # of an output's variance, left by the curve: less is what its noise takes from a wave that it follows
 # Variances of the noise: five standard errors of the mean square of 600 values, about the fewest of a long series.
 MORE_THAN_NOISE = 1.3
+NOT_FOLLOWED = "no curve of the kind tried follows both the law and the data: intervals may be too narrow"
+SHORTER_PIECES = "fit pieces of at most 600 rows with solver=Dense(), which tries more kinds of curves"
 POINT_BY_POINT = "imposed at all times together, the law leaves more of the data than noise; at each time alone it does not"
 
 
@@ -179,10 +181,12 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
         steps = solved.steps
         if _is_off_the_data(problem, setup, solved.mean, free):
             report |= {"taper": 0.0, "taper_reason": POINT_BY_POINT}
+            status = f"converged, but {NOT_FOLLOWED}"
+            warn(f"{NOT_FOLLOWED}; {SHORTER_PIECES}")
         else:
             last, status = solved.linearised, solved.status
-        if status != Status.CONVERGED:
-            warn(f"the law was imposed with status: {status}; check the law against the data")
+            if status != Status.CONVERGED:
+                warn(f"the law was imposed with status: {status}; check the law against the data")
     offset = None
     if right_sides is not None:
         offset = TaskMean(right_sides, prior.conditioned(prior.Sigmas(theta)[0]).D)  # type: ignore[union-attr]
