@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -176,17 +176,8 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     last, status, steps = free, report["hyperparameter_status"], 0
     if plan.at_times:
         assert setup is not None
-        law = markov.PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[series.first], setup.law.is_linear)
-        solved = markov.law_smooth(states, series, law)
-        steps = solved.steps
-        if _is_off_the_data(problem, setup, solved.mean, free):
-            report |= {"taper": 0.0, "taper_reason": POINT_BY_POINT}
-            status = f"converged, but {NOT_FOLLOWED}"
-            warn(f"{NOT_FOLLOWED}; {SHORTER_PIECES}")
-        else:
-            last, status = solved.linearised, solved.status
-            if status != Status.CONVERGED:
-                warn(f"the law was imposed with status: {status}; check the law against the data")
+        last, status, steps, found = _imposed(problem, setup, states, free)
+        report |= found
     offset = None
     if right_sides is not None:
         offset = TaskMean(right_sides, prior.conditioned(prior.Sigmas(theta)[0]).D)  # type: ignore[union-attr]
@@ -201,6 +192,29 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     if problem.uncertainty == "integrated":
         component, report["widening"] = component.widened(WIDENING), WIDENING
     return Fitted((component,), np.ones(1), law_used, report)
+
+
+class _Imposed(NamedTuple):
+    """The posterior that points are moved onto the law from, its status, the steps of the law's solve, what to report."""
+
+    posterior: markov.MarkovPosterior
+    status: str
+    steps: int
+    report: dict[str, Any]
+
+
+def _imposed(problem: FitProblem, setup: LawSetup, states: markov.MarkovPrior, free: markov.MarkovPosterior) -> _Imposed:
+    """The law at all times together, or at each alone where that would be off the data."""
+    series = free.series
+    law = markov.PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[series.first], setup.law.is_linear)
+    solved = markov.law_smooth(states, series, law)
+    if _is_off_the_data(problem, setup, solved.mean, free):
+        warn(f"{NOT_FOLLOWED}; {SHORTER_PIECES}")
+        why = {"taper": 0.0, "taper_reason": POINT_BY_POINT}
+        return _Imposed(free, f"converged, but {NOT_FOLLOWED}", solved.steps, why)
+    if solved.status != Status.CONVERGED:
+        warn(f"the law was imposed with status: {solved.status}; check the law against the data")
+    return _Imposed(solved.linearised, solved.status, solved.steps, {})
 
 
 def _is_off_the_data(problem: FitProblem, setup: LawSetup, mean: np.ndarray, free: markov.MarkovPosterior) -> bool:
