@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import PurePath
 from typing import Any
 
 from sumgp.cli.arguments import noise
+from sumgp.cli.tables import as_csv
+from sumgp.datasets import Dataset, all_datasets
 
 KINDS = ("number", "unknown", "column")
 # Kernels that the page offers, in its words.
@@ -177,3 +180,36 @@ def _model(choice: Choice) -> list[str]:
     if choice.quick:
         arguments.append("uncertainty='plug-in'")
     return ["gp = sumgp.ConstrainedGP(", *(f"    {argument}," for argument in arguments), ")"]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A data set by its name, and a line on it."""
+
+    name: str
+    title: str
+    source: str
+
+
+@cache
+def examples() -> list[Example]:
+    """All of them, in the package's order."""
+    found = [make() for make in all_datasets().values()]
+    return [Example(d.name, d.title, f"{d.source}, {d.licence}") for d in found]
+
+
+def example_table(name: str) -> tuple[bytes, Choice]:
+    """The table as CSV, and the columns, law and constants that go with it; KeyError for a name that is none."""
+    dataset = all_datasets()[name]()
+    return as_csv(dataset.frame), _choice(dataset)
+
+
+def _choice(dataset: Dataset) -> Choice:
+    constants = tuple(_constant(name, value) for name, value in dataset.constants.items())
+    return Choice(tuple(dataset.inputs), tuple(dataset.outputs), dataset.law, constants)
+
+
+def _constant(name: str, value: float | str) -> Constant:
+    if value == "unknown":
+        return Constant(name, "unknown")
+    return Constant(name, "column", "", value) if isinstance(value, str) else Constant(name, "number", repr(float(value)))

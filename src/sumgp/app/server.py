@@ -16,8 +16,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from sumgp.app.choice import KERNELS, Choice, python_lines
-from sumgp.app.examples import example_table, examples
+from sumgp.app.choice import KERNELS, Choice, example_table, examples, python_lines
 from sumgp.app.feedback import check_choice, choice_of, first_choice, law_feedback
 from sumgp.app.fitting import BODY, COMPLETED
 from sumgp.app.guard import TOKEN_HEADER, Guard, same

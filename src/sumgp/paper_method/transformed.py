@@ -13,10 +13,19 @@ from sumgp.hyperparameters import MapEstimate, Objective, maximise
 from sumgp.laws import SumLaw, set_up_law
 from sumgp.numerics import solve_lower
 from sumgp.paper_method.component import LatentPosterior, TransformedComponent
-from sumgp.paper_method.data import LatentTasks, latent_tasks, law_terms
 from sumgp.paper_method.engines import Engine, ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
 from sumgp.paper_method.evidence import Observations, TransformedEvidence
-from sumgp.paper_method.observations import Datum, TaskNoise, noise_of_outputs, noise_of_transforms, observe, task_prior
+from sumgp.paper_method.observations import (
+    Datum,
+    LatentTasks,
+    TaskNoise,
+    latent_tasks,
+    law_terms,
+    noise_of_outputs,
+    noise_of_transforms,
+    observe,
+    task_prior,
+)
 from sumgp.paper_method.switches import Guide, Switch, find_switches
 from sumgp.priors import MultitaskPrior, kernel_name
 from sumgp.strategies import (

@@ -16,8 +16,14 @@ from sumgp.errors import DataError
 from sumgp.numerics import LOG_2PI, add_square, check_memory, cholesky, cholesky_inverse, mirrored, solve_cholesky
 from sumgp.priors import KernelOnPoints, MultitaskPrior, SchurConditioning, nullspace_basis
 from sumgp.solvers.functionals import Opened
-from sumgp.solvers.independent import IndependentEvidence, are_independent
-from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker, has_kronecker_form, independent_entries
+from sumgp.solvers.kronecker import (
+    IndependentEvidence,
+    KroneckerEvidence,
+    are_independent,
+    fits_kronecker,
+    has_kronecker_form,
+    independent_entries,
+)
 from sumgp.solvers.latent_evidence import LatentEvidence
 from sumgp.solvers.low_rank import LowRankEvidence, fits_low_rank
 

@@ -13,9 +13,8 @@ from sumgp.errors import NumericalError, Status
 from sumgp.hyperparameters import OutputFit, fit_output
 from sumgp.lawsolve import FINE_LEVELS, LEVELS, CollocationProblem, CollocationSolution, law_volume, solve_collocation
 from sumgp.solvers import ValueBasis
-from sumgp.strategies.collocation_candidate import Candidate
-from sumgp.strategies.collocation_points import LawPoints, law_points
-from sumgp.strategies.collocation_setting import Family, LeftOutScore, Setting, left_out_score
+from sumgp.strategies.collocation_component import Candidate
+from sumgp.strategies.collocation_setting import Family, LawPoints, LeftOutScore, Setting, law_points, left_out_score
 from sumgp.strategies.gradient_matching import Start, common_lengthscales
 
 # Lengthscales that are tried, as shares of the most probable ones given the data alone: a law asks for more detail than
