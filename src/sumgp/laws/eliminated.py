@@ -1,8 +1,8 @@
 """A law in two parts: rows that hold by construction, because outputs are derivatives of latent functions, and the rest.
 
 Outputs are f(x) = G(d) g(x) + offset, a prior under which the first rows hold. G is the ``Potential`` of the law, unit-free.
-Besides the kernels' share each g_k has a polynomial of the monomials x^e whose derivative d^e occurs in its column of G, with
-marginalised coefficients: the counterpart of a constant mean of the outputs.
+Besides the kernels' share each g_k has a polynomial of the monomials x^e whose derivative d^e occurs in its column of G,
+with marginalised coefficients: the counterpart of a constant mean of the outputs.
 """
 
 from __future__ import annotations

@@ -4,10 +4,11 @@ The law's rows are measurements without noise of linear combinations of all colu
 errors). The prior is conditioned on them first, then the density of the data is taken; needed only where the task-level
 short cut does not apply.
 
-Where outputs add up to an unknown constant, F f(x) = total everywhere, it has a Kronecker form too. Given its total the law is one on the task covariance, and the log evidence L(total) is quadratic in the total: three
-evaluations tell all of it, gradients included. The prior of the total, N(S, w), is multiplied by the density that the prior
-of the outputs gives to F f = total at all rows, N(total 1; 0, K s) with s = F Sigma F^T. With q = 1^T K^-1 1 that leaves
-N(m, v), 1 / v = 1 / w + q / s, m = v S / w, over which exp(L) is averaged in closed form.
+Where outputs add up to an unknown constant, F f(x) = total everywhere, it has a Kronecker form too. Given its total the law
+is one on the task covariance, and the log evidence L(total) is quadratic in the total: three evaluations tell all of it,
+gradients included. The prior of the total, N(S, w), is multiplied by the density that the prior of the outputs gives to F f
+= total at all rows, N(total 1; 0, K s) with s = F Sigma F^T. With q = 1^T K^-1 1 that leaves N(m, v), 1 / v = 1 / w + q / s,
+m = v S / w, over which exp(L) is averaged in closed form.
 """
 
 from __future__ import annotations
