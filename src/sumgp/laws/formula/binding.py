@@ -1,4 +1,4 @@
-"""Rows of a formula to the most specific law: linear or a sum where every row is one, else a general function; bounds.
+"""Rows of a formula to the most specific law: linear or a sum where every row is one, else a general function.
 
 For the iterations that look for it, a law is written without poles. An iteration that starts beyond one (odds p/(1 - p) at a
 measured p above one) cannot come back across it: on the other side the law is met far away, if at all. So fractions are
@@ -9,23 +9,20 @@ each of which is continued beyond zero on its own. Where the law is defined both
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import sympy
 
-from sumgp.laws.bounds import ALL
 from sumgp.laws.formula.algebra import FUNCTIONS, as_float, residual_expression, shown, shown_terms
 from sumgp.laws.formula.checks import Row, check_row, check_together, never_defined
 from sumgp.laws.formula.constraint import term_note
 from sumgp.laws.formula.functions import InputFunction, RowFunctions, Variables, compile_rows, read_variables
 from sumgp.laws.formula.hints import Place
 from sumgp.laws.formula.intervals import EmptyDomainError, image
-from sumgp.laws.formula.syntax import parse_bounds
 from sumgp.laws.formula.terms import Reading, SumTerm, multiplied_out, obstacle, read_sum, without_even_roots
-from sumgp.laws.formula.tree import Equation, Names, names_in
+from sumgp.laws.formula.tree import Equation, Names
 from sumgp.laws.function_law import FunctionLaw
 from sumgp.laws.law import Law, SumLaw
 
@@ -239,36 +236,3 @@ def _sign(base: sympy.Expr, typical: Values) -> int:
     program = compile_rows([base], ())
     value = float(program.run(typical)[program.rows[0]])
     return 0 if math.isnan(value) else int(value > 0) - int(value < 0)
-
-
-def for_all(bound: Equation, names: Names) -> tuple[Equation, ...]:
-    """The bound itself, or one for each output where it says ``all``."""
-    places = [leaf.place for side in (bound.left, bound.right) for leaf in names_in(side) if leaf.name == ALL]
-    if not places or ALL in names.known:
-        return (bound,)
-    parts = parse_bounds(bound.text)
-    position = next(i for i, part in enumerate(parts) if (part.left, part.right) == (bound.left, bound.right))
-    return tuple(parse_bounds(_with_name(bound.text, places, name))[position] for name in names.outputs)
-
-
-def _with_name(text: str, places: Sequence[Place], name: str) -> str:
-    quoted = name if name.isidentifier() else f"`{name}`"
-    for place in sorted(places, key=lambda place: -place.start):
-        text = text[: place.start] + quoted + text[place.end :]
-    return text
-
-
-def linear_row(law: Law, text: str) -> SumLaw:
-    """The law of left = right as a row left - right <= 0; ConstraintError where it is not linear in the outputs."""
-    whole = Place(text, 0, len(text))
-    if law.unknowns:
-        raise whole.error(
-            f"a bound cannot contain the estimated constant {law.unknowns[0]!r}; give its value, or leave it out"
-        )
-    if not isinstance(law, SumLaw) or not law.is_linear:
-        curved = max(re.split("[<>≤≥]=?", text), key=len).strip()
-        raise whole.error(
-            "a bound must be linear in the outputs; make the curved part an output of its own, a column c without values, "
-            f"by the law c = {curved}, and bound c"
-        )
-    return law

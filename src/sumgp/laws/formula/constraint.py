@@ -14,7 +14,7 @@ import numpy as np
 from sumgp.errors import ConstraintError
 from sumgp.laws.bounds import ALL, BOUNDS_ALONE, no_law
 from sumgp.laws.formula import tree
-from sumgp.laws.formula.binding import for_all, linear_row
+from sumgp.laws.formula.bounds import for_all, linear_row
 from sumgp.laws.formula.derivatives import differentiating_inputs, read_derivatives
 from sumgp.laws.formula.explain import constant_lines, explain_law
 from sumgp.laws.formula.syntax import read_laws, split_laws
