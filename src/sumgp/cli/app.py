@@ -1,6 +1,6 @@
 """The program ``sumgp``: finds the command, and turns every expected failure into one line and an exit code.
 
-One line on each command and examples to copy stand here, so that help is shown without loading the commands.
+What help says of the commands stands in ``commands.toml``, so that it is shown without loading them.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 import gc
 import io
 import sys
+import tomllib
 import traceback
 from collections.abc import Sequence
-from importlib import import_module
+from importlib import import_module, resources
 from typing import Annotated, Any
 
 import typer
@@ -20,87 +21,14 @@ from typer.core import TyperCommand, TyperGroup
 from sumgp.errors import SumGPError
 from sumgp.version import VERSION
 
-SUMMARIES = {
-    "fit": "Fit a table under a law; writes model.sumgp, predictions.csv and report.html.",
-    "predict": "Predict mean, sd, lower and upper of each output at the rows of a table.",
-    "complete": "Fill the gaps of a table from a fit, the cells measured in the same row, and a law.",
-    "check": "Say how a law is understood, before anything is fitted.",
-    "report": "Write report.html of a folder again.",
-    "demo": "Fit a noisy oscillator with and without its law of energy.",
-    "app": "Open a page in the browser to fit a table under a law, step by step.",
-    "reproduce": "Run the paper's experiments; started again, it continues where it was.",
-    "bench": "Measure CPU times and write them to a folder.",
-}
-
-EXAMPLES = {
-    "fit": (
-        'sumgp fit soil.csv -c "sand + silt + clay = 100" --inputs depth --out results',
-        'sumgp fit run.csv -c "k/2*z**2 + m/2*v**2 = E" --inputs t --outputs z,v --constant k=1 --constant m=1 '
-        "--constant E=unknown --out results",
-        'sumgp fit power.xlsx -c "wind + solar + gas = total" --inputs hour --outputs wind,solar,gas '
-        "--constant total=total --out results",
-    ),
-    "predict": (
-        "sumgp predict results/model.sumgp new.csv -o predictions.csv",
-        "sumgp predict results/model.sumgp new.csv -o predictions.csv --level 0.5",
-    ),
-    "complete": (
-        'sumgp complete soil.csv --law "sand + silt + clay = 100" --inputs depth -o filled.csv',
-        'sumgp complete tower.csv --law "Rn = H + LE + G +- unknown" --inputs day --outputs Rn,H,LE,G -o filled.csv',
-    ),
-    "check": (
-        'sumgp check "a + b = 1" --outputs a,b',
-        'sumgp check "norm(p, q) = L" --outputs p_x,p_y,q_x,q_y --constant L=unknown',
-        'sumgp check "sand + silt + clay = 100" --outputs sand,silt,clay --data soil.csv',
-    ),
-    "report": ("sumgp report results", "sumgp report reproduction --figures"),
-    "demo": ("sumgp demo", "sumgp demo --out somewhere"),
-    "app": ("sumgp app", "sumgp app --port 8123 --no-browser"),
-    "reproduce": (
-        "sumgp reproduce harmonic_oscillator --quick",
-        "sumgp reproduce all --datasets 50 --jobs 2 --out reproduction",
-    ),
-    "bench": ("sumgp bench --quick",),
-}
-
-FIRST_STEPS = ("sumgp demo", EXAMPLES["fit"][0], EXAMPLES["check"][0], "sumgp fit --help")
-
-# What to do after Ctrl-C, where it is not simply to run the command again.
-AFTER_STOP = {
-    "reproduce": "run the same command again: it continues where it was",
-    "fit": "run the same command again; --plug-in, fewer rows or a smaller --grid make it quicker",
-}
-
-
-def examples_text(examples: tuple[str, ...]) -> str:
-    """The block below a help page; empty lines keep the examples on lines of their own."""
-    return "\n\n".join(["Examples:", *(f"  {example}" for example in examples)]) if examples else ""
-
-
-def after_stop(words: list[str]) -> str:
-    """What to do next when a call with these words was stopped."""
-    command = next((word for word in words if not word.startswith("-")), "")
-    return AFTER_STOP.get(command, "run the same command again to start over")
-
-
 USAGE = 2  # exit code of wrong usage or data
 INTERRUPTED = 130  # what shells give a program that was stopped with Ctrl-C
 # New objects between two searches for unreachable ones. Python's 700 spend .4 s of CPU on searches while libraries load.
 BETWEEN_SEARCHES = 100_000
 
-# Command -> module and function; a module is imported only when its command runs or its help is shown.
-COMMANDS = {
-    "fit": "sumgp.cli.fit:fit",
-    "predict": "sumgp.cli.predict:predict",
-    "complete": "sumgp.cli.complete:complete",
-    "check": "sumgp.cli.check:check",
-    "report": "sumgp.cli.report:report",
-    "demo": "sumgp.cli.demo:demo",
-    "app": "sumgp.app.command:app",
-    "reproduce": "sumgp_studies.commands.reproduce:reproduce",
-    "bench": "sumgp_studies.commands.bench:bench",
-}
-
+# A module is imported only when its command runs or its help is shown.
+COMMANDS = tomllib.loads(resources.files("sumgp.cli").joinpath("commands.toml").read_text(encoding="utf-8"))
+FIRST_STEPS = ("sumgp demo", COMMANDS["fit"]["examples"][0], COMMANDS["check"]["examples"][0], "sumgp fit --help")
 
 # Typer may bring its own copy of click: the class of all usage errors is reached through a public one.
 UsageProblem: Any = typer.BadParameter.__mro__[2]
@@ -117,11 +45,7 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS:
-            return None
-        if cmd_name in SUMMARIES:
-            return TyperCommand(cmd_name, help=SUMMARIES[cmd_name])
-        return _loaded(cmd_name)
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name]["summary"]) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         self.commands = {name: self.get_command(ctx, name) for name in COMMANDS}  # what typos are compared with
@@ -131,11 +55,16 @@ class Commands(TyperGroup):
 
 def _loaded(name: str) -> Any:
     """The command with its options, from its module."""
-    module, function = COMMANDS[name].split(":")
+    module, function = COMMANDS[name]["load"].split(":")
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    epilog = examples_text(EXAMPLES.get(name, ()))
+    epilog = examples_text(COMMANDS[name]["examples"])
     single.command(name, epilog=epilog, context_settings=CONTEXT)(getattr(import_module(module), function))
     return typer.main.get_command(single)
+
+
+def examples_text(examples: Sequence[str]) -> str:
+    """The block below a help page; empty lines keep the examples on lines of their own."""
+    return "\n\n".join(["Examples:", *(f"  {example}" for example in examples)])
 
 
 def _show_version(asked: bool) -> None:
@@ -201,7 +130,9 @@ def _reason(error: BaseException) -> str:
 
 
 def _stopped(words: list[str], debug: bool) -> int:
-    return _ended(f"stopped; no file is half written. Next: {after_stop(words)}", "bold yellow", INTERRUPTED, debug)
+    command = COMMANDS.get(next((word for word in words if not word.startswith("-")), ""), {})
+    remedy = command.get("after_stop", "run the same command again to start over")
+    return _ended(f"stopped; no file is half written. Next: {remedy}", "bold yellow", INTERRUPTED, debug)
 
 
 def _failed(reason: str, debug: bool) -> int:

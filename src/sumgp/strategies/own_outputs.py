@@ -18,13 +18,7 @@ from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.left_out import GOLDEN
 from sumgp.strategies.output_posterior import KernelFamily, LawNoise, OutputPosterior, output_posterior, own_grid
 from sumgp.strategies.problem import FitProblem, PosteriorComponent, closed_imbalance
-from sumgp.strategies.weight_component import (
-    LocalPosterior,
-    Unprojected,
-    local_posteriors,
-    moved_onto_law,
-    moving_metric,
-)
+from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moved_onto_law, moving_metric
 
 STEP = 0.35  # between logarithms of lengthscales; a maximum is about twice as wide
 LONGEST = 1.4  # logarithm of the longest lengthscale over half the range
