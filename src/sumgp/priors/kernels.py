@@ -307,6 +307,7 @@ def _smoother_matern(squared: np.ndarray, nu: float) -> tuple[np.ndarray, np.nda
     return half_integer_bessel(nu, r) / size, r * r * half_integer_bessel(nu - 1.0, r) / size
 
 
+# Smoothness nu -> kernel and slope as functions of the squared distance: half-integers have a closed form.
 CLOSED_MATERN: dict[float, Any] = {
     0.5: _matern12,
     1.5: _matern32,

@@ -48,9 +48,9 @@ DENSER = 1.4  # points a lengthscale with several inputs, over those with one: r
 
 
 # Residual between the points, as a share of the law's terms, above which the law is imposed at more of them (several
-# inputs): so many times, each with so many times the points along each input. Far above it the functions are too rough.
+# inputs). Far above it the functions are too rough.
 LARGEST_MISS, OUT_OF_REACH = 1e-4, 1e-3
-REFINEMENTS, REFINED = 3, 1.15
+REFINEMENTS, REFINED = 3, 1.15  # so many times, each with so many times the points along each input
 
 
 class _Solved(NamedTuple):
