@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import PurePath
 from typing import Any
@@ -67,13 +67,9 @@ class Choice:
         named = (c.column for c in self.constants if c.kind == "column" and c.column)
         return tuple(dict.fromkeys(name for name in named if name not in self.inputs))
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain lists, words and numbers."""
-        return asdict(self)
-
 
 def choice_from(stored: Mapping[str, Any]) -> Choice:
-    """The choice behind ``as_json``."""
+    """The choice behind its ``asdict``."""
     constants = tuple(Constant(**constant) for constant in stored["constants"])
     named = {**stored, "constants": constants, "inputs": tuple(stored["inputs"]), "outputs": tuple(stored["outputs"])}
     return Choice(**named)
@@ -105,13 +101,9 @@ class TableInfo:
         """Names of the columns that hold numbers."""
         return tuple(column.name for column in self.columns if column.is_number)
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain lists, words and numbers."""
-        return asdict(self)
-
 
 def info_from(stored: Mapping[str, Any]) -> TableInfo:
-    """The table's description behind ``as_json``."""
+    """The table's description behind its ``asdict``."""
     columns = tuple(Column(**{**column, "first": tuple(column["first"])}) for column in stored["columns"])
     return TableInfo(stored["rows"], columns, dict(stored["reading"]))
 

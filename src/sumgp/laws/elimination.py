@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from typing import TypeGuard
 
 import numpy as np
 
@@ -261,25 +262,20 @@ def constant_rows(law: Law) -> np.ndarray:
 
 def as_operator(law: Law) -> Operator:
     """The polynomial matrix of a law whose rows are all constant; ``law.rows(...)`` chooses such rows."""
-    if not constant_rows(law).all():
+    rows = [row for row in (law.rows([place]) for place in range(law.n_rows)) if _is_constant(row)]
+    if len(rows) < law.n_rows:
         raise ValueError("law: every row must be linear with constant coefficients and total; choose rows first")
-    rows = [law.rows([row]) for row in range(law.n_rows)]
-    matrix = np.concatenate([_linear(row).as_matrix() for row in rows])
+    matrix = np.concatenate([row.as_matrix() for row in rows])
     T, D = len(law.outputs), len(law.derivatives[0].orders) if law.derivatives else 1
     exponents = [(0,) * D, *dict.fromkeys(derivative.orders for derivative in law.derivatives)]
     coefficients = np.zeros((law.n_rows, T, len(exponents)))
     coefficients[:, :, 0] = matrix[:, :T]
     for column, derivative in enumerate(law.derivatives, start=T):
         coefficients[:, derivative.output, exponents.index(derivative.orders)] += matrix[:, column]
-    return Operator(np.array(exponents), coefficients, np.concatenate([_linear(row).S(np.zeros((1, D)))[0] for row in rows]))
+    return Operator(np.array(exponents), coefficients, np.concatenate([row.S(np.zeros((1, D)))[0] for row in rows]))
 
 
-def _is_constant(row: Law) -> bool:
+def _is_constant(row: Law) -> TypeGuard[SumLaw]:
     if not isinstance(row, SumLaw) or not row.is_linear or not row.has_constant_coefficients or row.noise[0] > 0:
         return False
     return isinstance(row.total, np.ndarray) and not np.any(row.as_matrix()[:, row.unknown_columns])
-
-
-def _linear(row: Law) -> SumLaw:
-    assert isinstance(row, SumLaw)
-    return row

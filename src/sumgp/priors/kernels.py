@@ -12,18 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    CompoundKernel,
-    Exponentiation,
-    ExpSineSquared,
-    Kernel,
-    KernelOperator,
-    Matern,
-    Product,
-    RationalQuadratic,
-    WhiteKernel,
-)
+from sklearn.gaussian_process import kernels as library
+from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.errors import DataError
 from sumgp.priors.growth import Growth
@@ -71,12 +61,12 @@ class HyperPrior:
 
 def leaves(kernel: Kernel) -> Iterator[Kernel]:
     """The elementary kernels a kernel is composed of, in the order of its theta."""
-    if isinstance(kernel, KernelOperator):
+    if isinstance(kernel, library.KernelOperator):
         yield from leaves(kernel.k1)
         yield from leaves(kernel.k2)
-    elif isinstance(kernel, Exponentiation):
+    elif isinstance(kernel, library.Exponentiation):
         yield from leaves(kernel.kernel)
-    elif isinstance(kernel, CompoundKernel):
+    elif isinstance(kernel, library.CompoundKernel):
         raise DataError("kernel", "one kernel per term", "a CompoundKernel", "give a list of kernels instead")
     else:
         yield kernel
@@ -91,7 +81,7 @@ def prepare_kernel(kernel: Any, half_range: np.ndarray) -> Kernel:
         raise DataError("kernel", "a scikit-learn kernel or a list of them", type(kernel).__name__, "e.g. Matern(nu=2.5)")
     kernel = clone(kernel)
     for leaf in leaves(kernel):
-        if isinstance(leaf, WhiteKernel):
+        if isinstance(leaf, library.WhiteKernel):
             raise DataError("kernel", "a kernel without white noise", "a WhiteKernel", "use the argument noise= instead")
         if _has_lengthscale(leaf) and _is_default(leaf):
             size = half_range if np.ndim(leaf.length_scale) else float(np.sqrt(np.mean(half_range**2)))
@@ -103,7 +93,7 @@ def prepare_kernel(kernel: Any, half_range: np.ndarray) -> Kernel:
 
 
 def _has_lengthscale(leaf: Kernel) -> bool:
-    return isinstance(leaf, (RBF, RationalQuadratic))  # Matern is an RBF to scikit-learn
+    return isinstance(leaf, (library.RBF, library.RationalQuadratic))  # Matern is an RBF to scikit-learn
 
 
 def _is_default(leaf: Any) -> bool:
@@ -152,7 +142,7 @@ def lengthscale_mask(kernel: Kernel) -> np.ndarray:
 def local_lengthscales(kernel: Kernel, theta: np.ndarray) -> np.ndarray:
     """The kernel's lengthscales at theta, none longer than the distance w period / (2 pi) over which a wave of it varies."""
     lengths = np.exp(theta[lengthscale_mask(kernel)])
-    waves = [leaf for leaf in leaves(with_theta(kernel, theta)) if isinstance(leaf, ExpSineSquared)]
+    waves = [leaf for leaf in leaves(with_theta(kernel, theta)) if isinstance(leaf, library.ExpSineSquared)]
     return np.minimum(lengths, min((w.length_scale * w.periodicity / (2.0 * math.pi) for w in waves), default=math.inf))
 
 
@@ -224,7 +214,7 @@ class KernelOnPoints:
 
 def _closed_form(kernel: Kernel) -> Any:
     """Function of squared scaled distances giving K and dK/dlog(lengthscale) of one lengthscale, or None."""
-    elementary = type(kernel) in (RBF, Matern, RationalQuadratic)
+    elementary = type(kernel) in (library.RBF, library.Matern, library.RationalQuadratic)
     if not elementary or len(kernel.theta) != 1 or not lengthscale_mask(kernel).all() or np.ndim(kernel.length_scale):
         return None
     return _stationary(kernel)
@@ -232,22 +222,30 @@ def _closed_form(kernel: Kernel) -> Any:
 
 def _stationary(kernel: Kernel) -> Any:
     """The same for any number of lengthscales that change together."""
-    if type(kernel) is RBF:
+    if type(kernel) is library.RBF:
         return _rbf
-    if type(kernel) is Matern and kernel.nu in CLOSED_MATERN:
+    if type(kernel) is library.Matern and kernel.nu in CLOSED_MATERN:
         return CLOSED_MATERN[kernel.nu]
-    if type(kernel) is RationalQuadratic:
+    if type(kernel) is library.RationalQuadratic:
         alpha = float(kernel.alpha)
         return lambda squared: _rational(squared, alpha)
     return None
 
 
 def _is_anisotropic(kernel: Kernel, points: np.ndarray) -> bool:
-    return type(kernel) in (RBF, Matern) and np.ndim(kernel.length_scale) == 1 and len(kernel.theta) == points.shape[1]
+    return (
+        type(kernel) in (library.RBF, library.Matern)
+        and np.ndim(kernel.length_scale) == 1
+        and len(kernel.theta) == points.shape[1]
+    )
 
 
 def _is_quasi_periodic(kernel: Kernel) -> bool:
-    if type(kernel) is not Product or type(kernel.k1) is not ExpSineSquared or type(kernel.k2) is not RBF:
+    if (
+        type(kernel) is not library.Product
+        or type(kernel.k1) is not library.ExpSineSquared
+        or type(kernel.k2) is not library.RBF
+    ):
         return False
     return len(kernel.k1.theta) == 2 and len(kernel.k2.theta) == 1 and not np.ndim(kernel.k2.length_scale)
 
