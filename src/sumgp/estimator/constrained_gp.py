@@ -26,7 +26,7 @@ from sumgp.estimator import preparation, soundness
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared, soft_law_report
 from sumgp.estimator.stated import bounds_status, warn_if_repeats_contradict
 from sumgp.estimator.unmeasured import open_branch
-from sumgp.laws import Law, bind_constraint, check_law, complete_scaling, learnt_errors, with_errors
+from sumgp.laws import Law, check_law, complete_scaling, learnt_errors, with_errors
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Bounding, Completion, Posterior, RowPosterior, complete_rows, given_rows
@@ -182,7 +182,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             raise DataError("Y", "at least one measured value", "only NaN", "check how missing values were read")
         constraint = preparation.as_constraint(self.constraint, self.constants)
         preparation.warn_of_unused_constants(constraint, self.constants)
-        law, bounds = bind_constraint(constraint, output_names, input_names, extra)
+        law, bounds = preparation.bound_law(constraint, output_names, input_names, extra)
         data = Data(x, y, input_names, output_names, extra)
         law = law if law is None or np.all(law.noise >= 0) else with_errors(law, learnt_errors(law, data))
         groups = output_groups(preparation.chosen_groups(self.groups, constraint, output_names, input_names), output_names)

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadra
 
 from sumgp.data import Data, Dates, Scaling, is_frame, is_series, merged_groups, read_columns, seen_by_kernels
 from sumgp.errors import ConstraintError, DataError, warn
-from sumgp.laws import AllOf, Constraint, FormulaConstraint, Law, SplitLaw, SumLaw, split_law
+from sumgp.laws import AllOf, BoundConstraint, Constraint, FormulaConstraint, Law, SplitLaw, SumLaw, split_law, with_bounds
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
 from sumgp.solvers import Automatic, Dense, Kronecker, Markov, Solver, Vecchia
@@ -171,6 +171,20 @@ def series_solver(
         return solver or Automatic(), kernel
     terms = [term for k in kernels for term in markov_terms(k)] or [Matern(nu=nu)]
     return Markov(), terms
+
+
+def bound_law(
+    constraint: Constraint | Law | None, outputs: tuple[str, ...], inputs: tuple[str, ...], extra: tuple[str, ...]
+) -> BoundConstraint:
+    """The law and the bounds for these outputs, inputs and further columns of the data."""
+    law = constraint.bind(outputs, inputs) if isinstance(constraint, Constraint) else constraint
+    rows = constraint.bounds(outputs, inputs) if isinstance(constraint, Constraint) else ()
+    both = with_bounds(law, rows, extra) if law is not None and rows else BoundConstraint(law, None)
+    if law is not None and law.outputs != outputs:
+        raise ConstraintError(
+            "constraint", f"a law for the outputs {list(outputs)}", f"one for {list(law.outputs)}", "bind it to these"
+        )
+    return both
 
 
 def as_constraint(constraint: Any, constants: Mapping[str, Any] | None) -> Constraint | Law | None:

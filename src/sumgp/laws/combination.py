@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sumgp.errors import ConstraintError
 from sumgp.laws.bounds import BOUNDS_ALONE, Inequalities
 from sumgp.laws.columns import Derivative
 from sumgp.laws.formula import explain_law
@@ -54,10 +53,7 @@ class BoundConstraint(NamedTuple):
 def bind_constraint(
     constraint: Constraint | Law | None, outputs: Sequence[str], inputs: Sequence[str], extras: Sequence[str]
 ) -> BoundConstraint:
-    """Law and bounds for these names; both read x whose last columns are ``extras``. A bound law must be for the outputs."""
-    if isinstance(constraint, Law) and constraint.outputs != tuple(outputs):
-        wanted, got = f"a law for the outputs {list(outputs)}", f"one for {list(constraint.outputs)}"
-        raise ConstraintError("constraint", wanted, got, "bind it to these")
+    """Law and bounds for these names; both read x whose last columns are ``extras``."""
     if constraint is None or isinstance(constraint, Law):
         return BoundConstraint(constraint, None)
     law, rows = constraint.bind(outputs, inputs), constraint.bounds(outputs, inputs)

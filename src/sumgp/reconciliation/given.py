@@ -103,6 +103,9 @@ def _without_matrix(law: Any, outputs: tuple[str, ...]) -> Any:
 
 
 def _check_law(bound: Law, given: Forecasts) -> None:
+    if bound.outputs != given.outputs:
+        got = f"one for {list(bound.outputs)}"
+        raise ConstraintError("law", f"a law for the outputs {list(given.outputs)}", got, "bind it to these")
     if bound.derivatives:
         remedy = "a single forecast has no slope; fit ConstrainedGP to the series instead"
         raise ConstraintError("law", "values of outputs only", bound.derivatives[0].name, remedy)
