@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sumgp.numerics import LOG_2PI, check_memory, cholesky, cholesky_inverse, pivoted_cholesky, solve_cholesky, solve_lower
+from sumgp.numerics import check_memory, cholesky, cholesky_inverse, pivoted_cholesky, solve_cholesky, solve_lower
 from sumgp.priors import KernelOnPoints, MultitaskPrior, TaskLaw
-from sumgp.solvers.dense import against_points, against_tasks
+from sumgp.solvers.dense import Entries, against_points, against_tasks, log_density
 from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker
 
 REPEATED = 1e-11  # a row whose variance given the others is smaller than this share of its own repeats them
@@ -57,8 +57,8 @@ class JointEvidence:
         self.kernels = [KernelOnPoints(kernel, x) for kernel in prior.kernels]
         self.N, self.T = y.shape
         self.C = prior.n_outputs + len(prior.unknown) + len(prior.soft)
-        self.observed = np.flatnonzero((~np.isnan(y)).T.ravel())
-        self.y = y.T.ravel()[self.observed]
+        self.entries = Entries(~np.isnan(y))
+        self.y = self.entries.vector(y)
         live = np.argwhere(np.any(rows != 0, axis=2))
         self.points = live[:, 0]  # (L,) where each row of the law holds
         self.F, self.S = rows[live[:, 0], live[:, 1]], totals[live[:, 0], live[:, 1]]  # (L, C), (L,)
@@ -84,21 +84,15 @@ class JointEvidence:
         G *= 0.5
         GB = G @ given.B
         by_cross = np.zeros((T * N, len(given.rows)))
-        by_cross[self.observed] = 0.5 * np.outer(given.a, given.multipliers) - GB
+        by_cross[self.entries.observed] = 0.5 * np.outer(given.a, given.multipliers) - GB
         through_mean = 0.5 * np.outer(given.B.T @ given.a, given.multipliers)
         by_law = given.B.T @ GB - through_mean - through_mean.T
-        full = G
-        if len(self.observed) < T * N:
-            full = np.zeros((T * N, T * N))
-            full[np.ix_(self.observed, self.observed)] = G
-        parts = _ByBlock(full.reshape(T, N, T, N), by_cross.reshape(T, N, -1), by_law, given.rows)
+        parts = _ByBlock(self.entries.blocks(G), by_cross.reshape(T, N, -1), by_law, given.rows)
         gradient = np.zeros(prior.n_parameters)
         for r, ((_, dK), (ks, ts)) in enumerate(zip(evaluated, prior.slices, strict=True)):
             gradient[ks] = np.tensordot(dK, self._by_points(terms[r].Sigma, parts), axes=([1, 2], [0, 1]))
             gradient[ts] = prior.tasks[r].pull_back(theta[ts], self._by_tasks(terms[r].K, parts))
-        noise_gradient = np.zeros(T * N)
-        noise_gradient[self.observed] = np.diagonal(G)
-        per_entry = noise_gradient.reshape(T, N).T
+        per_entry = self.entries.table(np.diagonal(G))
         gradient[prior.noise_slice] = prior.noise.pull_back(theta[prior.noise_slice], per_entry)
         return given.value, gradient
 
@@ -112,12 +106,10 @@ class JointEvidence:
         whitened = solve_lower(law_factor, self.S[rows] / size)
         covariance = self._between_data(terms)
         covariance -= W.T @ W
-        noise = np.broadcast_to(self.prior.noise.variances(theta[self.prior.noise_slice]), (self.N, self.T))
-        covariance[np.diag_indices_from(covariance)] += noise.T.ravel()[self.observed]
+        noise = self.prior.noise.variances(theta[self.prior.noise_slice])
+        covariance[np.diag_indices_from(covariance)] += self.entries.noise(noise)
         factor = cholesky(covariance, "data covariance given the law")
-        residual = self.y - W.T @ whitened
-        a = solve_cholesky(factor, residual)
-        value = -0.5 * float(residual @ a) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * len(a) * LOG_2PI
+        value, a = log_density(factor, self.y - W.T @ whitened)
         B = solve_lower(law_factor, W, transposed=True).T / size
         multipliers = solve_lower(law_factor, whitened, transposed=True) / size
         return _Conditioned(value, factor, a, rows, B, multipliers)
@@ -135,7 +127,7 @@ class JointEvidence:
         total = np.zeros((len(rows), self.T, self.N))
         for K, Sigma in terms:
             total += (self.F[rows] @ Sigma[:, : self.T])[:, :, None] * K[self.points[rows]][:, None, :]
-        return total.reshape(len(rows), self.T * self.N)[:, self.observed]
+        return total.reshape(len(rows), self.T * self.N)[:, self.entries.observed]
 
     def _between_data(self, terms: list[_Separable]) -> np.ndarray:
         """(measured, measured) covariances without noise."""
@@ -144,8 +136,7 @@ class JointEvidence:
         for K, Sigma in terms[1:]:
             if Sigma[:T, :T].any():
                 total += Sigma[:T, None, :T, None] * K[None, :, None, :]
-        total = total.reshape(T * N, T * N)
-        return total if len(self.observed) == T * N else total[np.ix_(self.observed, self.observed)]
+        return self.entries.matrix(total.reshape(T * N, T * N))
 
     def _by_points(self, Sigma: np.ndarray, parts: _ByBlock) -> np.ndarray:
         """Gradient (N, N) with respect to K of a term with the task covariance Sigma (C, C)."""
