@@ -17,7 +17,7 @@ import pytest
 
 import sumgp as package
 from sumgp.cli import app, arguments
-from sumgp.cli.app import COMMANDS, EXAMPLES, one_line
+from sumgp.cli.app import COMMANDS, one_line
 from sumgp.cli.demo import truth
 from sumgp.estimator.preparation import kernel_named
 from sumgp.files import archive as files
@@ -256,7 +256,7 @@ def test_help_of_a_command_ends_with_examples_that_its_options_allow(sumgp, name
     assert sumgp(name, "-h").out == result.out
     above, _, below = result.out.partition("Examples:")
     assert f"sumgp {name}" in below
-    used = {word for example in EXAMPLES[name] for word in re.findall(r"(?<!\S)--?[a-z][a-z-]*", example)}
+    used = {word for example in COMMANDS[name]["examples"] for word in re.findall(r"(?<!\S)--?[a-z][a-z-]*", example)}
     assert used <= set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", above))
 
 
