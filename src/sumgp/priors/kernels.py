@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -159,7 +159,8 @@ class KernelOnPoints:
     """K and its gradients at fixed points, for many values of theta.
 
     For RBF, Matern 1/2, 3/2, 5/2 (one free lengthscale or one per input), RationalQuadratic (one free lengthscale) and
-    ExpSineSquared * RBF, distances are stored and closed forms used; any other kernel is evaluated by scikit-learn.
+    ExpSineSquared * RBF closed forms are used, with distances that are stored once a whole matrix is asked for; any other
+    kernel is evaluated by scikit-learn.
     """
 
     def __init__(self, kernel: Kernel, points: np.ndarray) -> None:
@@ -168,13 +169,6 @@ class KernelOnPoints:
         self._closed_form = _closed_form(kernel)
         self._anisotropic = _stationary(kernel) if _is_anisotropic(kernel, points) else None
         self._quasi_periodic = _is_quasi_periodic(kernel)
-        if self._closed_form:
-            self._squared = cdist(points, points, "sqeuclidean")
-        elif self._quasi_periodic:
-            self._squared = cdist(points, points, "sqeuclidean")
-            self._distance = np.sqrt(self._squared)
-        elif self._anisotropic:
-            self._squared = (points.T[:, :, None] - points.T[:, None, :]) ** 2
 
     @property
     def has_closed_form(self) -> bool:
@@ -184,32 +178,42 @@ class KernelOnPoints:
     def matrix_and_gradient(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """K (n, n) and its derivatives (p, n, n) with respect to theta."""
         if self.has_closed_form:
-            return self._evaluated(theta, np.s_[:])
+            return self._evaluated(theta, self._squared, True)
         K, gradient = with_theta(self.kernel, theta)(self.points, eval_gradient=True)
         return K, np.moveaxis(gradient, 2, 0)
 
     def matrix(self, theta: np.ndarray) -> np.ndarray:
         """K (n, n) alone."""
         if self.has_closed_form:
-            return self._evaluated(theta, np.s_[:], False)[0]
+            return self._evaluated(theta, self._squared, False)[0]
         return with_theta(self.kernel, theta)(self.points)
 
     def part(self, theta: np.ndarray, rows: Any, columns: Any, with_slopes: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """K of these rows and columns and its derivatives, which may be left out (p = 0); of a closed form only."""
-        return self._evaluated(theta, (rows, columns), with_slopes)
+        return self._evaluated(theta, self._between(self.points[rows], self.points[columns]), with_slopes)
 
-    def _evaluated(self, theta: np.ndarray, where: Any, with_slopes: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    @cached_property
+    def _squared(self) -> np.ndarray:
+        return self._between(self.points, self.points)
+
+    def _between(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Squared distances (n, m), or (D, n, m) where each input has a lengthscale."""
+        return (x.T[:, :, None] - z.T[:, None, :]) ** 2 if self._anisotropic else cdist(x, z, "sqeuclidean")
+
+    def _evaluated(self, theta: np.ndarray, squared: np.ndarray, with_slopes: bool) -> tuple[np.ndarray, np.ndarray]:
         if self._closed_form:
-            K, dK = self._closed_form(self._squared[where] * math.exp(-2.0 * theta[0]))
-            return K, dK[None]
+            K, dK = self._closed_form(squared * math.exp(-2.0 * theta[0]), with_slopes)
+            return K, dK[None] if with_slopes else dK
         if self._anisotropic:
-            scaled = np.stack([s[where] for s in self._squared]) * np.exp(-2.0 * theta)[:, None, None]
+            scaled = squared * np.exp(-2.0 * theta)[:, None, None]
             total = scaled.sum(axis=0)
-            K, dK = self._anisotropic(total)
+            K, dK = self._anisotropic(total, with_slopes)
+            if not with_slopes:
+                return K, dK
             # All lengthscales together change K by dK; each has its share of the squared distance in it.
             scaled *= dK / np.where(total > 0.0, total, 1.0)
             return K, scaled
-        return _quasi_periodic(self._distance[where], self._squared[where], np.exp(theta), with_slopes)
+        return _quasi_periodic(squared, np.exp(theta), with_slopes)
 
 
 def _closed_form(kernel: Kernel) -> Any:
@@ -227,8 +231,7 @@ def _stationary(kernel: Kernel) -> Any:
     if type(kernel) is library.Matern and kernel.nu in CLOSED_MATERN:
         return CLOSED_MATERN[kernel.nu]
     if type(kernel) is library.RationalQuadratic:
-        alpha = float(kernel.alpha)
-        return lambda squared: _rational(squared, alpha)
+        return partial(_rational, alpha=float(kernel.alpha))
     return None
 
 
@@ -250,41 +253,48 @@ def _is_quasi_periodic(kernel: Kernel) -> bool:
     return len(kernel.k1.theta) == 2 and len(kernel.k2.theta) == 1 and not np.ndim(kernel.k2.length_scale)
 
 
-def _quasi_periodic(
-    distance: np.ndarray, squared: np.ndarray, parameters: np.ndarray, with_slopes: bool
-) -> tuple[np.ndarray, np.ndarray]:
+def _quasi_periodic(squared: np.ndarray, parameters: np.ndarray, with_slopes: bool) -> tuple[np.ndarray, np.ndarray]:
     """K and, unless they are left out, its derivatives by the logarithms of w, period and lengthscale."""
     w, period, length = parameters
-    angle = distance * (math.pi / period)
+    angle = np.sqrt(squared) * (math.pi / period)
     sine = np.sin(angle)
     wave, scaled = (sine / w) ** 2, squared / length**2
     K = np.exp(-2.0 * wave - 0.5 * scaled)
     if not with_slopes:
-        return K, np.zeros((0, *K.shape))
+        return K, _none_of(K)
     return K, np.stack([4.0 * wave * K, (4.0 / w**2) * angle * sine * np.cos(angle) * K, scaled * K])
 
 
-def _rbf(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _none_of(K: np.ndarray) -> np.ndarray:
+    """(0, n, m) in place of derivatives that are left out."""
+    return np.zeros((0, *K.shape))
+
+
+# Each gives K of squared scaled distances and its derivative by the logarithm of the lengthscale, or ``_none_of`` it.
+
+
+def _rbf(squared: np.ndarray, with_slopes: bool) -> tuple[np.ndarray, np.ndarray]:
     K = np.exp(-0.5 * squared)
-    return K, K * squared
+    return K, K * squared if with_slopes else _none_of(K)
 
 
-def _matern12(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _matern12(squared: np.ndarray, with_slopes: bool) -> tuple[np.ndarray, np.ndarray]:
     r = np.sqrt(squared)
     K = np.exp(-r)
-    return K, K * r
+    return K, K * r if with_slopes else _none_of(K)
 
 
-def _matern32(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _matern32(squared: np.ndarray, with_slopes: bool) -> tuple[np.ndarray, np.ndarray]:
     r = np.sqrt(3.0 * squared)
     decay = np.exp(-r)
-    return (1.0 + r) * decay, 3.0 * squared * decay
+    return (1.0 + r) * decay, 3.0 * squared * decay if with_slopes else _none_of(r)
 
 
-def _matern52(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _matern52(squared: np.ndarray, with_slopes: bool) -> tuple[np.ndarray, np.ndarray]:
     r = np.sqrt(5.0 * squared)
     decay = np.exp(-r)
-    return (1.0 + r + r * r / 3.0) * decay, (5.0 / 3.0) * squared * (1.0 + r) * decay
+    K = (1.0 + r + r * r / 3.0) * decay
+    return K, (5.0 / 3.0) * squared * (1.0 + r) * decay if with_slopes else _none_of(K)
 
 
 def half_integer_bessel(p: float, r: np.ndarray) -> np.ndarray:
@@ -299,10 +309,11 @@ def half_integer_bessel(p: float, r: np.ndarray) -> np.ndarray:
     return form * np.exp(-r)
 
 
-def _smoother_matern(squared: np.ndarray, nu: float) -> tuple[np.ndarray, np.ndarray]:
+def _smoother_matern(squared: np.ndarray, with_slopes: bool, nu: float) -> tuple[np.ndarray, np.ndarray]:
     r = np.sqrt(2.0 * nu * squared)
     size = float(half_integer_bessel(nu, np.zeros(1))[0])
-    return half_integer_bessel(nu, r) / size, r * r * half_integer_bessel(nu - 1.0, r) / size
+    slope = r * r * half_integer_bessel(nu - 1.0, r) / size if with_slopes else _none_of(r)
+    return half_integer_bessel(nu, r) / size, slope
 
 
 # Smoothness nu -> kernel and slope as functions of the squared distance: half-integers have a closed form.
@@ -315,7 +326,7 @@ CLOSED_MATERN: dict[float, Any] = {
 }
 
 
-def _rational(squared: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+def _rational(squared: np.ndarray, with_slopes: bool, alpha: float) -> tuple[np.ndarray, np.ndarray]:
     inverse = 1.0 / (1.0 + squared / (2.0 * alpha))
     K = inverse * inverse if alpha == 2.0 else inverse**alpha  # a general power takes ten times as long
-    return K, squared * K * inverse
+    return K, squared * K * inverse if with_slopes else _none_of(K)

@@ -211,7 +211,7 @@ class KroneckerEvidence:
         columns = (V @ weights.reshape(N, m * q)).reshape(N, m, q).transpose(1, 0, 2) @ Ud.T
         if len(vectors) > 1:
             free = np.stack(vectors[1:])
-            columns = columns - np.tensordot(self._at_open(free), free, axes=(0, 0))
+            columns -= (self._at_open(free).T @ free.reshape(len(free), -1)).reshape(columns.shape)
         middle = self._at_open(columns)
         factor = cholesky(0.5 * (middle + middle.T), "missing entries")
         projection = solve_lower(factor, self._at_open(vectors[0]))
@@ -223,7 +223,7 @@ class KroneckerEvidence:
 
     def _at_open(self, values: np.ndarray) -> np.ndarray:
         """(..., m) of values (..., N, q) along the directions that rows leave open."""
-        return np.sum(values[..., self.coordinates.rows, :] * self.coordinates.open, axis=-1)
+        return np.einsum("...mq,mq->...m", values[..., self.coordinates.rows, :], self.coordinates.open)
 
 
 def are_independent(prior: MultitaskPrior) -> bool:
