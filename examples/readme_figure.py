@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 import sumgp
-from sumgp.report.drawing import LIGHT, NARROW
-from sumgp.report.figures import draw_outputs
+from sumgp.report.drawing import LIGHT, NARROW, WIDTH, figure
+from sumgp.report.figures import OUTPUT_HEIGHT, output_panels
 from sumgp.report.fit_study import study
 
 data = pd.read_csv(Path(__file__).with_name("oscillator.csv"))
@@ -17,5 +17,5 @@ gp = sumgp.ConstrainedGP(law, outputs=["z", "v"], inputs=["t"], constants={"k": 
 gp.fit(data[["t"]], data[["z", "v"]])
 found = study(gp, np.linspace(0, 10, 200)[:, None], (), lambda stage: None)
 path = Path(sys.argv[1])
-path.write_bytes(draw_outputs(found, LIGHT))
-path.with_stem(path.stem + "-narrow").write_bytes(draw_outputs(found, LIGHT, NARROW))
+for place, width in ((path, WIDTH), (path.with_stem(path.stem + "-narrow"), NARROW)):
+    place.write_bytes(figure(output_panels(found, LIGHT), "t", LIGHT, OUTPUT_HEIGHT, 1, width))
