@@ -34,6 +34,9 @@ SCORED_ROWS = 1024  # that are left out one by one, spread over the map
 # Log signal / noise variance below which a latent is all but lost. With many rows, searches for single outputs are worth
 # their time only there: latents that the rows show clearly have kernels of their own already.
 LOST_SIGNAL = float(np.log(3.0))
+# Log density of left-out rows, twenty to one, by which single outputs may be behind: mixed in with those further behind, they
+# only serve as heavier tails of the noise, and predict gaps of a real map worse.
+BEHIND = 3.0
 
 
 def with_own_outputs(
@@ -61,7 +64,9 @@ def with_own_outputs(
     measured = ~np.isnan(scored.y)
     # What a law says of one output from the others of its row is not in the closed form.
     cells = law is None and bool(np.any(measured.any(axis=1) & ~measured.all(axis=1)))
-    return combined(fitted, [_shared(scored, fitted, cells), _own(scored, outputs, law, cells)])
+    kinds = [_shared(scored, fitted, cells), _own(scored, outputs, law, cells)]
+    gain = kinds[1].log_density[0] - kinds[0].log_density[0]
+    return combined(fitted, kinds if np.sum(gain[np.isfinite(gain)]) > -BEHIND else kinds[:1])
 
 
 def _output(problem: FitProblem, t: int, candidates: tuple[KernelChoice, ...]) -> MapOutput:
