@@ -34,8 +34,8 @@ SCORED_ROWS = 1024  # that are left out one by one, spread over the map
 # Log signal / noise variance below which a latent is all but lost. With many rows, searches for single outputs are worth
 # their time only there: latents that the rows show clearly have kernels of their own already.
 LOST_SIGNAL = float(np.log(3.0))
-# Log density of left-out rows, twenty to one, by which single outputs may be behind: mixed in with those further behind, they
-# only serve as heavier tails of the noise, and predict gaps of a real map worse.
+# Log density of left-out rows, twenty to one, by which single outputs may be behind. Further behind, in a mixture they
+# serve as heavier tails of the noise only, and predicted the gap of a real map worse.
 BEHIND = 3.0
 
 
