@@ -18,6 +18,7 @@ from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.left_out import GOLDEN
 from sumgp.strategies.output_posterior import KernelFamily, LawNoise, OutputPosterior, output_posterior, own_grid
 from sumgp.strategies.problem import FitProblem, PosteriorComponent, closed_imbalance
+from sumgp.strategies.vecchia_output import MapOutput
 from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moved_onto_law, moving_metric
 
 STEP = 0.35  # between logarithms of lengthscales; a maximum is about twice as wide
@@ -56,7 +57,7 @@ class OwnComponent(PosteriorComponent):
     output shows of noise is the noise after the law, with that correlation.
     """
 
-    outputs: tuple[OutputPosterior, ...]
+    outputs: tuple[OutputPosterior | MapOutput, ...]
     correlation: np.ndarray
     theta: np.ndarray
     noise: np.ndarray  # (T,) variances
@@ -130,8 +131,7 @@ class OwnComponent(PosteriorComponent):
         """
         parts = [output.moments(x) for output in self.outputs]
         mean, sd = np.stack([m for m, _ in parts], axis=1), np.sqrt(np.stack([v for _, v in parts], axis=1))
-        n, T = mean.shape
-        between = np.linalg.cholesky(self.correlation)
+        (n, T), between = mean.shape, np.linalg.cholesky(self.correlation)
         plus = np.zeros((n, T, T, n))
         for t, output in enumerate(self.outputs):
             values, vectors = np.linalg.eigh(output.covariance(x))
@@ -185,8 +185,7 @@ class OwnComponent(PosteriorComponent):
 def independent_outputs(outputs: tuple[OutputPosterior, ...], widening: float) -> OwnComponent:
     """Outputs without any correlation; hyperparameters are averaged over within each, so that there is no one theta."""
     T = len(outputs)
-    noise = np.array([output.noise for output in outputs])
-    return OwnComponent(outputs, np.eye(T), np.zeros(0), noise, T, widening=widening)
+    return OwnComponent(outputs, np.eye(T), np.zeros(0), np.array([o.noise for o in outputs]), T, widening=widening)
 
 
 @dataclass(frozen=True)
@@ -278,6 +277,7 @@ def own_priors(problem: FitProblem, component: OwnComponent, draws: int) -> Iter
     for draw in range(draws):
         chosen = []
         for t, output in enumerate(component.outputs):
+            assert isinstance(output, OutputPosterior)
             place = ((draw + 0.5) / draws + t * GOLDEN) % 1.0  # so that outputs do not go through theirs together
             k = min(int(np.searchsorted(np.cumsum(output.weights), place)), len(output.weights) - 1)
             chosen.append((output.kernels[k], float(np.sqrt(output.sizes[k])), float(output.ratios[k])))
@@ -291,11 +291,11 @@ def own_left_out(component: OwnComponent, y: np.ndarray, way: Way) -> LeftOutVal
     """Values of each output left out, before any law."""
     residual, variance = np.full(y.shape, np.nan), np.full(y.shape, np.nan)
     for t, output in enumerate(component.outputs):
+        assert isinstance(output, OutputPosterior)
         rows = np.flatnonzero(~np.isnan(y[:, t]))
         own = None if way is None else [found for block in way if len(found := np.flatnonzero(np.isin(rows, block)))]
         residual[rows, t], variance[rows, t] = output.left_out(own)
-    noise = component.noise
-    return LeftOutValues(residual, noise + component.widening**2 * np.maximum(variance - noise, 0.0))
+    return LeftOutValues(residual, component.noise + component.widening**2 * np.maximum(variance - component.noise, 0.0))
 
 
 def moved_left_out(

@@ -123,7 +123,7 @@ def _ways(component: PosteriorComponent, rows: TrainingRows, noise: RowNoise, as
     known = Known(each.mean, [_joint(component, rows, block) for block in asked.blocks])
     result.append(left_out(rows.y, known, noise, asked.blocks, WIDENING))
     if asked.cells:
-        result.append(_one_output_at_a_time(rows.y, known, noise, asked.blocks))
+        result.append(one_output_at_a_time(rows.y, known, noise, asked.blocks))
     return result
 
 
@@ -139,7 +139,7 @@ def _joint(component: PosteriorComponent, rows: TrainingRows, block: np.ndarray)
     return whole[:, :T, :, :T].reshape(n * T, n * T)
 
 
-def _one_output_at_a_time(y: np.ndarray, known: Known, noise: RowNoise, blocks: list[np.ndarray]) -> LeftOut:
+def one_output_at_a_time(y: np.ndarray, known: Known, noise: RowNoise, blocks: list[np.ndarray]) -> LeftOut:
     """Blocks of one output left out while the others of their rows stay."""
     residual, variance = np.full(y.shape, np.nan), np.full(y.shape, np.nan)
     for t in range(y.shape[1]):

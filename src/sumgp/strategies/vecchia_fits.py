@@ -44,6 +44,7 @@ from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.problem import FitProblem, Fitted, Strategy
 from sumgp.strategies.vecchia_average import drawn_fits
 from sumgp.strategies.vecchia_component import LinearOffset, VecchiaComponent
+from sumgp.strategies.vecchia_own import with_own_outputs
 
 LEAST_COMPLETE = 0.2  # share of the rows in which every output is measured, for an automatic choice
 FEWEST_FOR_CHOICE = 300  # rows in which every output is measured, for the same
@@ -96,9 +97,10 @@ def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
         raise ConstraintError("solver: the law alone determines every output; use Dense(), which needs no search then")
     own = bool(complete.all()) and noise.own is None and len(problem.candidates) > 1
     rows = replace(rows, mixed=replace(rows.mixed, own_kernels=own))
-    search = fit_map(rows.mixed, rows.log_signal, _kernels(problem), solver, problem.progress)
-    moved = law is not None and not built_in
-    unit_free = set_up_law(law, problem.data, problem.scaling, 1.0).law if moved else None  # type: ignore[arg-type]
+    kernels = _kernels(problem)
+    search = fit_map(rows.mixed, rows.log_signal, kernels, solver, problem.progress)
+    everywhere = None if law is None else set_up_law(law, problem.data, problem.scaling, 1.0).law
+    unit_free = None if built_in else everywhere
     told = _Told(rows, linear, noise, complete, unit_free)
     report = _report(problem, search, rows.log_constant)
     report["law"] = "none" if law is None else "on the outputs' covariance" if built_in else "point by point"
@@ -107,13 +109,18 @@ def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
     report["status"] = _flat(problem, best.noise) or report["status"]
     if problem.uncertainty != "integrated":
         return Fitted((best,), np.ones(1), unit_free, report)
-    report["widening"] = WIDENING
-    drawn = drawn_fits(search, problem.random_state)
+    fitted = _averaged(problem, told, search, Fitted((best.widened(WIDENING),), np.ones(1), unit_free, report))
+    return with_own_outputs(problem, fitted, everywhere, search, kernels)
+
+
+def _averaged(problem: FitProblem, told: _Told, search: MapSearch, best: Fitted) -> Fitted:
+    """The average over draws of the hyperparameters, or the ``best`` where many rows leave little doubt of them."""
+    drawn, report = drawn_fits(search, problem.random_state), best.report | {"widening": WIDENING}
     if drawn is None:
-        return Fitted((best.widened(WIDENING),), np.ones(1), unit_free, report)
+        return replace(best, report=report)
     report |= {"uncertainty": "integrated", "draws": len(drawn.weights), "effective_sample_size": drawn.effective}
     components = tuple(_component(problem, told, fit).widened(WIDENING) for fit in drawn.fits)
-    return Fitted(components, drawn.weights, unit_free, report)
+    return replace(best, components=components, weights=drawn.weights, report=report)
 
 
 def _flat(problem: FitProblem, noise: np.ndarray) -> str:

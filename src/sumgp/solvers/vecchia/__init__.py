@@ -25,4 +25,5 @@ from sumgp.solvers.vecchia.search import (
     fit_map,
     kernel_title,
     map_bytes,
+    spread_rows,
 )

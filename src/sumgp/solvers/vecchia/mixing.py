@@ -23,9 +23,6 @@ MEAN_VARIANCE = 4.0  # of the constant mean, times the signal's: as elsewhere
 LEAST_NOISE = 1e-4  # sd of the noise in sds of an output: keeps covariances regular and the evidence bounded
 SIGNAL_BOUNDS = (float(np.log(1e-6)), float(np.log(1.0 / LEAST_NOISE**2)))  # of log signal / noise variance
 SIGNAL_CENTRE, SIGNAL_SD = float(np.log(400.0)), 4.0  # log signal / noise variance: as the prior of noise sds elsewhere
-# Log signal / noise variance below which a latent is all but gone, and how fast its density falls there. Without it outputs
-# that depend on each other along a curve (a share and its log-odds) are taken for multiples of each other.
-LOST_SIGNAL, LOST_SD = float(np.log(0.1)), 1.0
 LENGTH_BELOW, LENGTH_ABOVE, LENGTH_HEAVY = 1.0, 10.0, 1.5  # widths of a log lengthscale's prior, as elsewhere
 SHAPE_SD = 2.0  # of log alpha
 REFUSED = 1e25  # value where a factor fails; finite, so that a line search backs off
@@ -175,8 +172,7 @@ class MixedObjective:
         p, q = self.kernels.n_parameters, self.rows.n_latents
         value, slope = self.prior(parameters[:p])
         away = (parameters[p : p + q] - SIGNAL_CENTRE) / SIGNAL_SD
-        lost = np.minimum(parameters[p : p + q] - LOST_SIGNAL, 0.0) / LOST_SD
-        return value - 0.5 * float(away @ away + lost @ lost), slope, -away / SIGNAL_SD - lost / LOST_SD
+        return value - 0.5 * float(away @ away), slope, -away / SIGNAL_SD
 
     def bounds(self) -> list[tuple[float, float]]:
         """Box for the search."""
