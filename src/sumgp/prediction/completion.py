@@ -20,8 +20,9 @@ from sumgp.prediction.marginals import principal_root
 from sumgp.prediction.posterior import BLOCK, Posterior
 from sumgp.prediction.row_balance import Balance, Balanced, balanced, determined, rounding
 from sumgp.prediction.row_bounds import BoundedRows, bounded_rows, bounds_of_rows
-from sumgp.prediction.row_cells import RowGaussians, Rows, already_used, given_cells
+from sumgp.prediction.row_cells import Beside, RowGaussians, Rows, already_used, given_cells
 from sumgp.prediction.row_correlation import with_row_correlation
+from sumgp.prediction.row_interpolation import interpolated
 from sumgp.prediction.tabulated import input_values, output_columns
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 SHOWN_ROWS = 5  # of the table in a notebook
 NAMED_ROWS = 5  # in a warning
+DIGITS = 14  # of a row's largest cell that hold no round-off
+MOST_DECIMALS = 22  # whose power of ten is a double without error
+TRACE = 1e-9  # of an output's standard deviation: below zero by round-off
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,16 +150,18 @@ def given_rows(posterior: Posterior, y: np.ndarray) -> RowPosterior:
     scaling, balance = posterior.scaling, _balance(posterior)
     inputs, outputs = scaling.inputs(posterior.data.x), scaling.outputs(posterior.data.y)
     fitted, freedom = with_row_correlation(posterior.fitted, inputs, outputs, posterior.closed)
+    table = Rows(scaling.inputs(posterior.x), posterior.x, scaling.outputs(y), already_used(posterior.data, posterior.x, y))
+    with threads_for(posterior.data.y.size):
+        beside = interpolated(fitted, table, Rows(inputs, posterior.data.x, outputs, ~np.isnan(outputs)), balance, freedom)
     parts: list[RowGaussians] = []
     laws: list[Balanced] = []
     for start in range(0, len(y), BLOCK):
         block = slice(start, start + BLOCK)
-        x, cells = posterior.x[block], y[block]
-        rows = Rows(scaling.inputs(x), x, scaling.outputs(cells), already_used(posterior.data, x, cells))
+        rows, other = Rows(*(a[block] for a in table)), None if beside is None else Beside(*(a[block] for a in beside))
         with threads_for(posterior.data.y.size):
-            part = given_cells(fitted, rows, balance, posterior.closed, freedom)
+            part = given_cells(fitted, rows, balance, posterior.closed, freedom, other)
             parts.append(part)
-            laws.append(_balanced(balance, part, x, np.isnan(cells)))
+            laws.append(_balanced(balance, part, rows.x, np.isnan(rows.y)))
     unmet = np.flatnonzero(np.concatenate([law.unmet for law in laws]))
     if len(unmet):
         _warn_of_unmet(unmet)
@@ -171,6 +177,7 @@ def given_rows(posterior: Posterior, y: np.ndarray) -> RowPosterior:
         spread = np.where(fixed[:, :, None] | fixed[:, None, :], 0.0, spread)
         rounded = rounding(balance, balance.at(measured[0], posterior.x), np.isnan(y)) * scaling.y_scale
         spread += np.eye(y.shape[1]) * np.where(fixed, rounded, 0.0)[:, None] ** 2
+    spread = np.where(np.isnan(y)[:, :, None] & np.isnan(y)[:, None, :], spread, 0.0)
     known = RowPosterior(exact, spread, posterior.x, posterior.data, None, fixed, posterior.calendar)
     true = replace(known, mean=scaling.restore(f[0]), covariance=f[1] * units)
     if posterior.ends is not None and posterior.bounding is not None:
@@ -200,13 +207,38 @@ def complete_rows(posterior: Posterior, y: np.ndarray, level: float, smooth_meas
     rows = given_rows(posterior, y)
     measurement, measured = rows.observed(), ~np.isnan(y)
     lower, upper = measurement.interval(level)
-    mean, std = measurement.mean, measurement.std
+    fixed = measurement.determined
+    assert fixed is not None
+    mean, std = (
+        np.where(fixed, _without_round_off(measurement.mean), measurement.mean),
+        np.where(measured, 0.0, measurement.std),
+    )
+    lower, upper = np.where(std > 0, lower, mean), np.where(std > 0, upper, mean)
+    _warn_of_negative(mean, measured, posterior)
     if smooth_measured:
         below, above = rows.interval(level)
         mean, std = np.where(measured, rows.mean, mean), np.where(measured, rows.std, std)
         lower, upper = np.where(measured, below, lower), np.where(measured, above, upper)
-    assert measurement.determined is not None
-    return Completion(mean, std, lower, upper, measured, measurement.determined, level, rows)
+    return Completion(mean, std, lower, upper, measured, fixed, level, rows)
+
+
+def _without_round_off(cells: np.ndarray) -> np.ndarray:
+    """Rows (n, T) to the decimals that their largest cell has with ``DIGITS`` digits: sums of decimals stay decimals."""
+    largest = np.maximum(np.max(np.abs(cells), axis=1, keepdims=True), 1e-300)
+    unit = 10.0 ** np.clip(DIGITS - 1 - np.floor(np.log10(largest)), 0, MOST_DECIMALS)
+    return np.round(cells * unit) / unit
+
+
+def _warn_of_negative(mean: np.ndarray, measured: np.ndarray, posterior: Posterior) -> None:
+    """Shares and budgets seldom are: where no measured value is below zero, a filled one may be a bound not told."""
+    y = posterior.data.y
+    below = np.sum(~measured & (mean < -TRACE * posterior.scaling.y_scale), axis=0)
+    for t in np.flatnonzero((below > 0) & np.all(np.isnan(y) | (y >= 0), axis=0)):
+        name = posterior.data.output_names[t]
+        warn(
+            f"complete: {counted(int(below[t]), 'filled cell')} of {name!r} below zero, where no measured one is; "
+            f"if that cannot be, add the law {name + ' >= 0'!r}"
+        )
 
 
 def _balance(posterior: Posterior) -> Balance | None:

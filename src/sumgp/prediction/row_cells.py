@@ -49,7 +49,16 @@ class RowGaussians(NamedTuple):
     noise: np.ndarray
 
 
-class _Part(NamedTuple):
+class Beside(NamedTuple):
+    """A fill beside outputs with kernels of their own: cells (n, T), covariances (n, T, T), and its share (n,) of their
+    weight."""
+
+    y: np.ndarray
+    y_covariance: np.ndarray
+    share: np.ndarray
+
+
+class Part(NamedTuple):
     """What one component says: columns (n, C), covariances (n, C, C), measurements likewise, and the log density (n,) of
     the new cells."""
 
@@ -76,14 +85,19 @@ def already_used(data: Data, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def given_cells(
-    fitted: Fitted, rows: Rows, balance: Balance | None = None, closed: bool = False, freedom: float = np.inf
+    fitted: Fitted,
+    rows: Rows,
+    balance: Balance | None = None,
+    closed: bool = False,
+    freedom: float = np.inf,
+    beside: Beside | None = None,
 ) -> RowGaussians:
     """The rows given the fit and their own cells: a mixture's mean and covariance; ``closed``: measurements obey the law.
 
     ``freedom``: degrees of freedom of the correlation that outputs with kernels of their own have. What a linear law says of
     measurements (``balance``) each component takes up on its own: moved onto the law together, those whose measurements
     meet it already would draw the others to themselves. Each counts as much more as it has foreseen the cells of a row that
-    is new to the fit.
+    is new to the fit. ``beside``: another fill, of measurements alone.
     """
     T, measured = rows.y.shape[1], ~np.isnan(rows.y)
     noises = np.stack([c.noise for c in fitted.components])
@@ -94,22 +108,39 @@ def given_cells(
         if isinstance(component, OwnComponent) and measured.any():
             p, new = component.without_cells(rows.inputs, rows.x, Cells(rows.y, rows.used), closed), measured
             noise, own = np.diag(component.noise), freedom
-        part = _with_cells(p, noise, rows.y, new, own)
-        y_covariance = np.where(measured[:, :, None] | measured[:, None, :], 0.0, part.y_covariance)
-        part = part._replace(y=np.where(measured, rows.y, part.y), y_covariance=y_covariance)
-        if balance is not None and balance.is_linear:
-            met = balanced(balance, part.y, y_covariance, np.broadcast_to(component.noise, measured.shape), rows.x)
-            part = part._replace(y=met.y, y_covariance=met.covariance)
-        parts.append(part)
+        parts.append(conditioned(p, noise, rows, new, own, balance))
     foreseen = np.where(rows.used.any(axis=1), 0.0, np.stack([p.log_density for p in parts]))
     log_weights = np.log(fitted.weights)[:, None] + foreseen
     weights = np.exp(log_weights - logsumexp(log_weights, axis=0))
     mean, covariance = _mixed(weights, [p.mean for p in parts], [p.covariance for p in parts])
-    y, y_covariance = _mixed(weights, [p.y for p in parts], [p.y_covariance for p in parts])
-    if fitted.law is not None and not (fitted.law.is_linear and len(weights) == 1):
-        mean = mean_on_law(fitted.law, mean, covariance, rows.x)
     noise = np.einsum("kn,kt->nt", weights, noises)
+    fills = [(p.y, p.y_covariance) for p in parts]
+    if beside is not None:
+        kinds = np.array([isinstance(component, OwnComponent) for component in fitted.components])
+        taken = weights * kinds[:, None] * beside.share
+        weights = np.vstack([weights - taken, taken.sum(axis=0)])
+        fills.append((beside.y, beside.y_covariance))
+    y, y_covariance = _mixed(weights, [m for m, _ in fills], [V for _, V in fills])
+    if fitted.law is not None and not (fitted.law.is_linear and len(parts) == 1):
+        mean = mean_on_law(fitted.law, mean, covariance, rows.x)
     return RowGaussians(mean[:, :T], covariance[:, :T, :T], y, y_covariance, noise)
+
+
+def conditioned(
+    p: LocalPosterior, noise: np.ndarray, rows: Rows, new: np.ndarray, freedom: float, balance: Balance | None
+) -> Part:
+    """Rows with columns and covariances ``p`` given the cells ``new`` (n, T), and the law of measurements if it is linear.
+
+    ``freedom``: degrees of freedom of the correlation between outputs; infinite where it is known.
+    """
+    measured = ~np.isnan(rows.y)
+    part = _with_cells(p, noise, rows.y, new, freedom)
+    y_covariance = np.where(measured[:, :, None] | measured[:, None, :], 0.0, part.y_covariance)
+    part = part._replace(y=np.where(measured, rows.y, part.y), y_covariance=y_covariance)
+    if balance is None or not balance.is_linear:
+        return part
+    met = balanced(balance, part.y, y_covariance, np.broadcast_to(np.diagonal(noise), measured.shape), rows.x)
+    return part._replace(y=met.y, y_covariance=met.covariance)
 
 
 def _mixed(weights: np.ndarray, means: list[np.ndarray], covariances: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -120,7 +151,7 @@ def _mixed(weights: np.ndarray, means: list[np.ndarray], covariances: list[np.nd
     return mean, covariance + np.einsum("kn,knc,knd->ncd", weights, away, away)
 
 
-def _with_cells(p: LocalPosterior, noise: np.ndarray, y: np.ndarray, new: np.ndarray, freedom: float) -> _Part:
+def _with_cells(p: LocalPosterior, noise: np.ndarray, y: np.ndarray, new: np.ndarray, freedom: float) -> Part:
     """Condition columns (n, C) with covariances V (n, C, C) on the cells ``new`` (n, T) of y; rows alike at once."""
     mean, V, log_density = p.mean.copy(), p.covariance.copy(), np.zeros(len(y))
     for rows, seen in _alike(new):
@@ -141,7 +172,7 @@ def _with_cells(p: LocalPosterior, noise: np.ndarray, y: np.ndarray, new: np.nda
         V[rows] = left
         size = np.sum(np.log(np.einsum("nkk->nk", L)), axis=1)
         log_density[rows] = _student(away, len(seen), freedom) - size
-    return _Part(mean, V, *_measurements(mean, V, noise, y), log_density)
+    return Part(mean, V, *_measurements(mean, V, noise, y), log_density)
 
 
 def _measurements(mean: np.ndarray, V: np.ndarray, noise: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -57,7 +57,9 @@ class RowNoise:
         if self.between is not None:
             one = _whitened(np.kron(np.eye(rows.shape[1]), self.between)[np.ix_(seen, seen)])
             same = Whitening(*(np.broadcast_to(part, (len(rows), *np.shape(part))) for part in one))
-            return same if self.factor is None else same.times(np.sqrt(self.factor[rows]).repeat(len(self.between), 1)[:, seen])
+            if self.factor is None:
+                return same
+            return same.times(np.sqrt(self.factor[rows]).repeat(len(self.between), axis=1)[:, seen])
         if self.F is None:
             sd = np.sqrt(self.variances[rows].reshape(len(rows), -1)[:, seen])
             eye = np.eye(len(seen))
