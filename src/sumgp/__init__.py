@@ -35,13 +35,7 @@ __version__ = VERSION
 # take seconds to load, and programs that only show a help page do not need them.
 _HOMES = {
     "laws": (
-        "Bounds",
-        "Constraint",
-        "FunctionConstraint",
-        "LinearConstraint",
-        "SumConstraint",
-        "Term",
-        "Unknown",
+        "Bounds", "Constraint", "FunctionConstraint", "LinearConstraint", "SumConstraint", "Term", "Unknown",
         "parse_constraint",
     ),
     "errors": ("ConstraintError", "DataError", "NumericalError", "SumGPError", "SumGPWarning"),
@@ -53,7 +47,7 @@ _HOMES = {
     "solvers": ("Dense", "Kronecker", "Markov", "Vecchia"),
     "reconciliation": ("Reconciled", "reconcile"),
     "strategies": ("Collocated", "Conditioned", "Linearized", "Projected", "Unconstrained"),
-}
+}  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
@@ -77,41 +71,9 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Bounds",
-    "Collocated",
-    "Conditioned",
-    "ConstrainedGP",
-    "Constraint",
-    "ConstraintError",
-    "DataError",
-    "Dense",
-    "ExpectationPropagation",
-    "FitResult",
-    "FunctionConstraint",
-    "Gaussian",
-    "Kronecker",
-    "Laplace",
-    "LinearConstraint",
-    "Linearized",
-    "Markov",
-    "MomentMatched",
-    "NumericalError",
-    "PredictedMap",
-    "Projected",
-    "Reconciled",
-    "SumConstraint",
-    "SumGPError",
-    "SumGPWarning",
-    "Term",
-    "Transformed",
-    "Unconstrained",
-    "Unknown",
-    "Variational",
-    "Vecchia",
-    "datasets",
-    "fit_many",
-    "load",
-    "parse_constraint",
-    "predict_map",
-    "reconcile",
-]
+    "Bounds", "Collocated", "Conditioned", "ConstrainedGP", "Constraint", "ConstraintError", "DataError", "Dense",
+    "ExpectationPropagation", "FitResult", "FunctionConstraint", "Gaussian", "Kronecker", "Laplace",
+    "LinearConstraint", "Linearized", "Markov", "MomentMatched", "NumericalError", "PredictedMap", "Projected",
+    "Reconciled", "SumConstraint", "SumGPError", "SumGPWarning", "Term", "Transformed", "Unconstrained", "Unknown",
+    "Variational", "Vecchia", "datasets", "fit_many", "load", "parse_constraint", "predict_map", "reconcile",
+]  # fmt: skip

@@ -15,11 +15,11 @@ import pytest
 from app.person import Person, trouble
 
 from sumgp.app import reading
-from sumgp.app.choice import info_from, python_lines
+from sumgp.app.choice import info_from
 from sumgp.app.command import _socket
 from sumgp.app.feedback import choice_of, first_choice
 from sumgp.app.reading import TABLE, points_table, read_upload
-from sumgp.app.server import STATIC
+from sumgp.app.server import STATIC, python_lines
 from sumgp.app.store import plain_name
 from sumgp.errors import DataError
 

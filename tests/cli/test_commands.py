@@ -17,11 +17,10 @@ import pytest
 
 import sumgp as package
 from sumgp.cli import app, arguments
-from sumgp.cli.app import COMMANDS, one_line
+from sumgp.cli.app import COMMANDS, EXAMPLES, one_line
 from sumgp.cli.demo import truth
-from sumgp.cli.guide import EXAMPLES
 from sumgp.estimator.preparation import kernel_named
-from sumgp.files import writing as files
+from sumgp.files import archive as files
 from sumgp.version import VERSION
 from sumgp_studies.experiments.records import Record, RecordFile
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from sumgp.cli import outputs, tables
-from sumgp.files import writing as files
+from sumgp.files import archive as files
 
 GOOD = "t,z,v\n" + "".join(f"{t},{np.sin(t):.3f},{1 - np.sin(t):.3f}\n" for t in range(8))
 Case = tuple[str, bytes | str, str]

@@ -13,7 +13,7 @@ import pytest
 
 from sumgp import ConstrainedGP
 from sumgp.cli.app import run
-from sumgp.files import writing as files
+from sumgp.files import archive as files
 from sumgp_studies.experiments.records import Record, RecordFile
 
 t = np.linspace(0.0, 3.0, 10)

@@ -16,7 +16,7 @@ FITTED = """
 import os, sys, time
 import numpy as np
 import sumgp
-from sumgp.files import writing as files
+from sumgp.files import archive as files
 
 t = np.linspace(0.0, 3.0, 12)
 gp = sumgp.ConstrainedGP("p + q = 1", outputs=["p", "q"], uncertainty="plug-in", restarts=0)

@@ -14,8 +14,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, RationalQuadratic
 
 import sumgp
+from sumgp.files import archive as files
 from sumgp.files import model_bytes
-from sumgp.files import writing as files
 from sumgp.files.nodes import read_kernel, write_kernel
 from sumgp.paper_method import Transformed
 from sumgp.paper_method.engines import Variational

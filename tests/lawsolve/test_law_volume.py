@@ -9,8 +9,7 @@ import pytest
 
 from sumgp import Collocated, ConstrainedGP
 from sumgp.lawsolve import CollocationProblem, law_volume, solve_collocation
-from sumgp.strategies.collocation_points import LawPoints
-from sumgp.strategies.collocation_setting import Setting, kernel_families
+from sumgp.strategies.collocation_setting import LawPoints, Setting, kernel_families
 from sumgp.strategies.problem import FitProblem, Fitted
 
 LEVEL = 0.05

@@ -15,8 +15,9 @@ from sumgp.errors import DataError
 from sumgp.numerics import linear_algebra as memory
 from sumgp.numerics.linear_algebra import available_bytes, dense_bytes, kronecker_bytes
 from sumgp.solvers import Solver
-from sumgp.solvers.dense import DenseEvidence, KroneckerEvidence
+from sumgp.solvers.dense import Automatic, DenseEvidence, KroneckerEvidence
 from sumgp.solvers.joint import JointEvidence
+from sumgp.solvers.low_rank import LowRankEvidence
 
 
 @pytest.mark.parametrize(("N", "T", "missing"), [(700, 1, 0.0), (300, 2, 0.0), (150, 4, 0.0), (300, 3, 0.3), (200, 4, 0.6)])
@@ -39,6 +40,21 @@ def test_estimate_of_the_kronecker_form(N: int, T: int, missing: float) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert kronecker_bytes(N, T, int((~np.isnan(y)).sum())) == pytest.approx(peak, rel=0.1)
+
+
+def test_looking_for_features_needs_no_more_than_the_estimate() -> None:
+    """A lengthscale far below the spacing of the rows has as many features as there are rows: the dense form takes over."""
+    prior, N = small_prior(1), 700
+    x, y = some_data(1, N, 0.0)
+    theta = prior.start()
+    theta[prior.slices[0][0]] = np.log(1e-3)
+    tracemalloc.start()
+    evidence = Automatic().evidence(prior, x, y)
+    evidence(theta)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert isinstance(evidence, LowRankEvidence)
+    assert peak < 1.1 * dense_bytes(N, 1, N)
 
 
 def test_available_memory_is_a_sensible_number() -> None:

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, ExpSineSquared, Ma
 from sumgp.priors import LowRankTask, MultitaskPrior, NoiseModel, OneOutputTask, TaskLaw
 from sumgp.priors.kernels import hyper_priors
 from sumgp.solvers.dense import Automatic, Dense, DenseEvidence, KroneckerEvidence
-from sumgp.solvers.independent import IndependentEvidence, are_independent
+from sumgp.solvers.kronecker import IndependentEvidence, are_independent
 from sumgp.solvers.low_rank import LowRankEvidence, distinct, spread_order
 
 N = 130

@@ -7,7 +7,7 @@ import pytest
 
 import sumgp
 from sumgp import ConstrainedGP, SumGPWarning
-from sumgp.strategies.collocation_points import MOST_ON_GRID, law_points, places_between
+from sumgp.strategies.collocation_setting import MOST_ON_GRID, law_points, places_between
 
 HEAT = "d(u, t) = k*d(u, x, 2)"
 K = 0.1

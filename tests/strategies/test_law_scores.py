@@ -42,7 +42,8 @@ def scores() -> tuple[LawScores, Engine]:
     fitted: Any = SimpleNamespace(
         priors=(PRIOR, PRIOR), maxima=tuple(SimpleNamespace(theta=np.array([value])) for value in MAXIMA)
     )
-    return LawScores(engine, fitted), engine
+    states: Any = MAXIMA
+    return LawScores(engine, fitted, states), engine
 
 
 @pytest.mark.parametrize("order", list(permutations((0.0, 2.0, 3.0, 4.0))))

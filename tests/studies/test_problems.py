@@ -7,7 +7,7 @@ import pytest
 
 from sumgp.laws.function_law import numerical_jacobian
 from sumgp_studies.experiments import Cell, all_problems
-from sumgp_studies.experiments.damped_oscillator import DampedOscillator
+from sumgp_studies.experiments.oscillators import DampedOscillator
 from sumgp_studies.experiments.published import published_scores
 from sumgp_studies.experiments.triangle import Triangle
 

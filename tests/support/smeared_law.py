@@ -105,7 +105,7 @@ def smeared_law(formula: str, X: np.ndarray, Y: np.ndarray) -> SmearedLaw:
     fitted = fit_candidates(problem, problem.priors("identity"))
     prior, theta = fitted.priors[0], fitted.maxima[0].theta
     setup = set_up_law(law, problem.data, problem.scaling, law_spacing(problem, prior, theta))
-    engine = LawEngine.calibrated(problem, setup, prior, theta)
+    engine = LawEngine.calibrated(problem, setup, LawEngine(problem, setup).state(prior, theta))
     assert engine.law_sd is not None
     y = np.full((len(setup.x), 2), np.nan)
     rows = [int(np.flatnonzero(setup.x_law[:, 0] == value)[0]) for value in problem.data.x[:, 0]]

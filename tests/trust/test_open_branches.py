@@ -60,3 +60,14 @@ def test_measurements_that_decide_raise_no_alarm(law: str | list[str], b: np.nda
     with warnings.catch_warnings():
         warnings.simplefilter("error", sumgp.SumGPWarning)
         assert status(law, a + 0.01 * np.cos(40.0 * T), measured_at(rows, b)) == "converged"
+
+
+def test_a_position_of_which_only_the_acceleration_is_measured_rests_on_the_prior() -> None:
+    """Two numbers of the position are open; its standard deviation of 38 for a size of 1 was called converged."""
+    with pytest.warns(sumgp.SumGPWarning, match="hardly determine 'b', which was never measured"):
+        found = status("d(b, x, 2) = a", np.sin(T) + 0.01 * np.cos(40.0 * T), inputs=["x"])
+    assert "hardly determine 'b'" in found
+
+
+def test_a_velocity_that_was_never_measured_is_determined_by_its_position() -> None:
+    assert status("d(a, x) = b", np.sin(T) + 0.01 * np.cos(40.0 * T), inputs=["x"]) == "converged"

@@ -9,9 +9,8 @@ from sklearn.gaussian_process.kernels import Matern
 
 from sumgp import ConstrainedGP
 from sumgp.solvers.dense import KroneckerEvidence
-from sumgp.solvers.joint import JointEvidence
+from sumgp.solvers.joint import JointEvidence, UnknownTotalEvidence, given_linear_law
 from sumgp.solvers.markov.evidence import Markov, MarkovObjectiveEvidence
-from sumgp.solvers.unknown_total import UnknownTotalEvidence, given_linear_law
 
 
 def test_a_short_series_of_many_outputs_has_the_same_evidence_by_the_faster_form() -> None:

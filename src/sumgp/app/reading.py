@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ def read_upload(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     except DataError as error:
         raise DataError(str(error).replace(str(path), task["shown"])) from error
     (folder / TABLE).write_bytes(as_csv(frame))
-    return {"info": info.as_json()}
+    return {"info": asdict(info)}
 
 
 def _check_unpacked(path: Path) -> None:

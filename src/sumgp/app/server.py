@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
+from pathlib import PurePath
 from typing import Any
 
 from jinja2 import Environment
@@ -16,18 +17,21 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from sumgp.app.choice import KERNELS, Choice, python_lines
-from sumgp.app.examples import example_table, examples
+from sumgp.app.choice import KERNELS, Choice, TableInfo, example_table, examples
 from sumgp.app.feedback import check_choice, choice_of, first_choice, law_feedback
 from sumgp.app.fitting import BODY, COMPLETED
 from sumgp.app.guard import TOKEN_HEADER, Guard, same
 from sumgp.app.job import DONE, RUNNING
 from sumgp.app.store import Fit, Table, Workspace
+from sumgp.cli.arguments import noise
 from sumgp.cli.fit import MODEL, PREDICTIONS, REPORT
 from sumgp.errors import DataError
 from sumgp.report import DRAWING, PLOTTING, templates
 
 CODE, VALUES = "fit.py", "values.csv"
+READERS = dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods"), "read_excel") | dict.fromkeys(
+    (".parquet", ".pq"), "read_parquet"
+)
 DOWNLOADS = (
     (PREDICTIONS, "mean, standard deviation and 95 % interval of every output, and the law's residual"),
     (COMPLETED, "your table with its gaps filled, each with its interval and whether the law determines it"),
@@ -280,12 +284,22 @@ STATIC = {
 
 @cache
 def _templates() -> Environment:
-    return templates("sumgp.app", "pages")
+    made = templates("sumgp.app", "pages")
+    made.filters["repr"] = lambda value: Markup(repr(value))
+    return made
 
 
 def rendered(template: str, **contents: Any) -> str:
     """The page or part of one."""
     return _templates().get_template(f"{template}.html.j2").render(**contents)
+
+
+def python_lines(choice: Choice, info: TableInfo, shown: str) -> str:
+    """A program that reads the same file, fits the same model and writes the same predictions and model."""
+    reader = READERS.get(PurePath(shown).suffix.lower(), "read_csv")
+    columns = [*choice.inputs, *choice.extra]
+    contents = {"choice": choice, "info": info, "shown": shown, "columns": columns, "used": [*columns, *choice.outputs]}
+    return _templates().get_template("fit.py.j2").render(reader=reader, noise=noise, **contents) + "\n"
 
 
 @cache

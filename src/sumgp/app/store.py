@@ -6,7 +6,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -76,7 +76,7 @@ class Workspace:
             raise DataError(f"{self.limits.running} fits are under way already; wait for one or cancel it.")
         self.tables[table.key] = Table(table.key, table.shown, table.folder, table.info, choice)
         folder = self._new_folder()
-        task = {"name": "fit", "table": str(table.folder), "shown": table.shown, "choice": choice.as_json()}
+        task = {"name": "fit", "table": str(table.folder), "shown": table.shown, "choice": asdict(choice)}
         job = self._started(folder, task, self.limits.fit_seconds)
         made = Fit(folder.name, table, choice, folder, job)
         self.fits[made.key] = made

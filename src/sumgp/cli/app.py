@@ -1,20 +1,23 @@
-"""The program ``sumgp``: finds the command, and turns every expected failure into one line and an exit code."""
+"""The program ``sumgp``: finds the command, and turns every expected failure into one line and an exit code.
+
+What help says of the commands stands in ``commands.toml``, so that it is shown without loading them.
+"""
 
 from __future__ import annotations
 
 import gc
 import io
 import sys
+import tomllib
 import traceback
 from collections.abc import Sequence
-from importlib import import_module
+from importlib import import_module, resources
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
-from sumgp.cli.guide import EXAMPLES, FIRST_STEPS, SUMMARIES, after_stop, examples_text
 from sumgp.errors import SumGPError
 from sumgp.version import VERSION
 
@@ -23,19 +26,9 @@ INTERRUPTED = 130  # what shells give a program that was stopped with Ctrl-C
 # New objects between two searches for unreachable ones. Python's 700 spend .4 s of CPU on searches while libraries load.
 BETWEEN_SEARCHES = 100_000
 
-# Command -> module and function; a module is imported only when its command runs or its help is shown.
-COMMANDS = {
-    "fit": "sumgp.cli.fit:fit",
-    "predict": "sumgp.cli.predict:predict",
-    "complete": "sumgp.cli.complete:complete",
-    "check": "sumgp.cli.check:check",
-    "report": "sumgp.cli.report:report",
-    "demo": "sumgp.cli.demo:demo",
-    "app": "sumgp.app.command:app",
-    "reproduce": "sumgp_studies.commands.reproduce:reproduce",
-    "bench": "sumgp_studies.commands.bench:bench",
-}
-
+# A module is imported only when its command runs or its help is shown.
+COMMANDS = tomllib.loads(resources.files("sumgp.cli").joinpath("commands.toml").read_text(encoding="utf-8"))
+FIRST_STEPS = ("sumgp demo", COMMANDS["fit"]["examples"][0], COMMANDS["check"]["examples"][0], "sumgp fit --help")
 
 # Typer may bring its own copy of click: the class of all usage errors is reached through a public one.
 UsageProblem: Any = typer.BadParameter.__mro__[2]
@@ -52,11 +45,7 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS:
-            return None
-        if cmd_name in SUMMARIES:
-            return TyperCommand(cmd_name, help=SUMMARIES[cmd_name])
-        return _loaded(cmd_name)
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name]["summary"]) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         self.commands = {name: self.get_command(ctx, name) for name in COMMANDS}  # what typos are compared with
@@ -66,11 +55,16 @@ class Commands(TyperGroup):
 
 def _loaded(name: str) -> Any:
     """The command with its options, from its module."""
-    module, function = COMMANDS[name].split(":")
+    module, function = COMMANDS[name]["load"].split(":")
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    epilog = examples_text(EXAMPLES.get(name, ()))
+    epilog = examples_text(COMMANDS[name]["examples"])
     single.command(name, epilog=epilog, context_settings=CONTEXT)(getattr(import_module(module), function))
     return typer.main.get_command(single)
+
+
+def examples_text(examples: Sequence[str]) -> str:
+    """The block below a help page; empty lines keep the examples on lines of their own."""
+    return "\n\n".join(["Examples:", *(f"  {example}" for example in examples)])
 
 
 def _show_version(asked: bool) -> None:
@@ -136,7 +130,9 @@ def _reason(error: BaseException) -> str:
 
 
 def _stopped(words: list[str], debug: bool) -> int:
-    return _ended(f"stopped; no file is half written. Next: {after_stop(words)}", "bold yellow", INTERRUPTED, debug)
+    command = COMMANDS.get(next((word for word in words if not word.startswith("-")), ""), {})
+    remedy = command.get("after_stop", "run the same command again to start over")
+    return _ended(f"stopped; no file is half written. Next: {remedy}", "bold yellow", INTERRUPTED, debug)
 
 
 def _failed(reason: str, debug: bool) -> int:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -18,24 +21,21 @@ if TYPE_CHECKING:
     from sumgp.estimator import ConstrainedGP
 
 
-POSITIONS, VELOCITIES = ["x", "y", "z"], ["vx", "vy", "vz"]
-# Standard gravitational parameter of the Sun and energy per mass of Mars, in au and days (DE421).
-MARS_CONSTANTS = {"mu": 2.959123037810780e-04, "E": -9.710461887661e-05}
+@cache
+def _catalogue() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(resources.files("sumgp.datasets").joinpath("catalogue.toml").read_text(encoding="utf-8"))
+
+
+def _dataset(name: str, frame: pd.DataFrame, outputs: Sequence[str] = (), **words: str) -> Dataset:
+    """As the catalogue describes it, with ``words`` in title and law; ``outputs`` where it leaves them open."""
+    facts = deepcopy(_catalogue()[name])
+    facts |= {key: facts[key].format(**words) for key in ("title", "law")}
+    return Dataset(name=name, frame=frame, **{"outputs": list(outputs), **facts})
 
 
 def oscillator() -> Dataset:
     """Position z and velocity v of an oscillator with gaps; the energy is known: 20 rows, simulated with noise."""
-    return Dataset(
-        name="oscillator",
-        title="position and velocity of an oscillator, simulated with noise and gaps",
-        frame=_table("oscillator"),
-        inputs=["t"],
-        outputs=["z", "v"],
-        law="k/2*z**2 + m/2*v**2 = E",
-        constants={"k": 1.0, "m": 1.0, "E": 0.8},
-        source="made for this package",
-        licence="MIT",
-    )
+    return _dataset("oscillator", _table("oscillator"))
 
 
 def electricity(country: str = "Portugal") -> Dataset:
@@ -50,16 +50,7 @@ def electricity(country: str = "Portugal") -> Dataset:
         raise DataError("country", f"one of {', '.join(countries)}", repr(country), "choose one of them")
     frame = frame[frame["country"] == country].drop(columns="country").reset_index(drop=True)
     outputs = [name for name in frame.columns if name != "year" and (frame[name] != 0).any()]
-    return Dataset(
-        name="electricity",
-        title=f"electricity of {country} by source, per cent",
-        frame=frame[["year", *outputs]],
-        inputs=["year"],
-        outputs=outputs,
-        law=f"{' + '.join(outputs)} = 100",
-        source="Our World in Data, energy data set",
-        licence="CC BY 4.0",
-    )
+    return _dataset("electricity", frame[["year", *outputs]], outputs, country=country, terms=" + ".join(outputs))
 
 
 def epidemic() -> Dataset:
@@ -68,33 +59,14 @@ def epidemic() -> Dataset:
 
     frame = _table("epidemic")
     frame["date"] = pd.to_datetime(frame["date"])
-    return Dataset(
-        name="epidemic",
-        title="COVID-19 in the world, January 2020 to July 2021, millions",
-        frame=frame,
-        inputs=["date"],
-        outputs=["active", "recovered", "deaths"],
-        law="active + recovered + deaths = confirmed",
-        constants={"confirmed": "confirmed"},
-        source="Johns Hopkins University CSSE, packaged by datasets/covid-19",
-        licence="CC BY 4.0",
-    )
+    return _dataset("epidemic", frame)
 
 
 def tourism() -> Dataset:
     """Visitor nights in Australia with two laws, by purpose and of holidays by state: 36 quarters from 1998."""
     frame = _table("tourism")
-    states = [name for name in frame.columns if name.endswith("_hol")]
-    return Dataset(
-        name="tourism",
-        title="visitor nights in Australia by purpose, and of holidays by state, thousands of the source's unit",
-        frame=frame,
-        inputs=["quarter"],
-        outputs=[name for name in frame.columns if name != "quarter"],
-        law=f"hol + vfr + bus + oth = total; {' + '.join(states)} = hol",
-        source="Tourism Research Australia, in gluonts-hierarchical-ICML-2021",
-        licence="Apache-2.0",
-    )
+    states = " + ".join(name for name in frame.columns if name.endswith("_hol"))
+    return _dataset("tourism", frame, [name for name in frame.columns if name != "quarter"], states=states)
 
 
 def mars(noise: float = 0.03, random_state: int = 0) -> Dataset:
@@ -104,21 +76,11 @@ def mars(noise: float = 0.03, random_state: int = 0) -> Dataset:
     """
     frame = _table("mars")
     generator = np.random.default_rng(random_state)
-    for names in (POSITIONS, VELOCITIES):
+    for names in (["x", "y", "z"], ["vx", "vy", "vz"]):
         values = frame[names].to_numpy()
         spread = float(np.sqrt(values.var(axis=0).mean()))
         frame[names] = values + noise * spread * generator.standard_normal(values.shape)
-    return Dataset(
-        name="mars",
-        title="Mars around the Sun, with noise",
-        frame=frame,
-        inputs=["t"],
-        outputs=[*POSITIONS, *VELOCITIES],
-        law="(vx**2 + vy**2 + vz**2)/2 - mu/sqrt(x**2 + y**2 + z**2) = E",
-        constants=MARS_CONSTANTS,
-        source="JPL ephemeris DE421",
-        licence="public domain",
-    )
+    return _dataset("mars", frame)
 
 
 def all_datasets() -> dict[str, Callable[[], Dataset]]:

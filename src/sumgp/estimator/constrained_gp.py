@@ -25,7 +25,7 @@ from sumgp.errors import DataError, Status
 from sumgp.estimator import preparation, soundness
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared, soft_law_report
 from sumgp.estimator.stated import bounds_status, warn_if_repeats_contradict
-from sumgp.estimator.unmeasured import open_branch
+from sumgp.estimator.unmeasured import open_branch, resting_on_prior
 from sumgp.laws import Law, check_law, complete_scaling, learnt_errors, with_errors
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
@@ -156,6 +156,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         status = soundness.checked_status(problem, posterior, rows, imposed)
         if not status and self.bounding_ is not None:
             status = bounds_status(problem, posterior, rows, stated)
+        if not status and not problem.data.measured.any(axis=0).all():
+            status = resting_on_prior(posterior, problem.data.measured)
         if imposed is not None:
             measured = problem.data.measured[rows]
             status = status or soundness.law_failure_between(problem, imposed, predict)

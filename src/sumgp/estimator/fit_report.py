@@ -14,21 +14,9 @@ from sumgp.notebook import facts_table, listed
 
 # Details that are shown where a fit has them.
 SHOWN = (
-    "solver",
-    "dates",
-    "effective_sample_size",
-    "taper",
-    "taper_reason",
-    "kinds",
-    "kinds_reason",
-    "law",
-    "bounds",
-    "measured_outside_bounds",
-    "closed_data",
-    "dropped_rows",
-    "candidate_weights",
-    "constants",
-)
+    "solver", "dates", "effective_sample_size", "taper", "taper_reason", "kinds", "kinds_reason", "law", "bounds",
+    "measured_outside_bounds", "closed_data", "dropped_rows", "candidate_weights", "constants",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,17 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadra
 
 from sumgp.data import Data, Dates, Scaling, is_frame, is_series, merged_groups, read_columns, seen_by_kernels
 from sumgp.errors import ConstraintError, DataError, warn
-from sumgp.laws import (
-    AllOf,
-    BoundConstraint,
-    Constraint,
-    FormulaConstraint,
-    Law,
-    SplitLaw,
-    SumLaw,
-    split_law,
-    with_bounds,
-)
+from sumgp.laws import AllOf, BoundConstraint, Constraint, FormulaConstraint, Law, SplitLaw, SumLaw, split_law, with_bounds
 from sumgp.paper_method import Transformed
 from sumgp.priors import Candidate, Period, default_candidates, given_candidate, leaves, shown_period
 from sumgp.solvers import Automatic, Dense, Kronecker, Markov, Solver, Vecchia

@@ -12,8 +12,8 @@ from sumgp.laws import Law
 from sumgp.prediction import Posterior
 from sumgp.strategies import FitProblem
 
-BEYOND = 5.0  # standard deviations of the noise by which a measured value is outside a bound, no longer by chance
-BEYOND_SIZE = 0.01  # and standard deviations of the output: less does not matter
+OUTSIDE = 5.0  # standard deviations of the noise by which a measured value is outside a bound, no longer by chance
+OUTSIDE_SIZE = 0.01  # and standard deviations of the output: less does not matter
 STANDARD_ERRORS = 6.0  # between repeated rows, in those of the stated noise, before a warning
 ROUND_OFF = 1e-9  # of a value: less than that is how it was written down
 
@@ -41,7 +41,7 @@ def data_beyond(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> 
     assert posterior.ends is not None
     far = posterior.ends.distances(problem.data.y[rows]) / problem.scaling.y_scale
     in_noise = far / np.sqrt(noise_variances(problem, posterior, rows))
-    count = np.sum((in_noise > BEYOND) & (far > BEYOND_SIZE), axis=0)
+    count = np.sum((in_noise > OUTSIDE) & (far > OUTSIDE_SIZE), axis=0)
     t = int(count.argmax())
     words = f"{count[t]} of {len(rows)} measured values of {problem.data.output_names[t]!r} lie outside its bounds "
     return "" if count[t] < 2 else f"{words}by more than noise explains, by up to {in_noise[:, t].max():.3g} of its sds"

@@ -1,4 +1,4 @@
-"""Outputs that were never measured, or on one side only: whether the law leaves open on which of its branches they lie."""
+"""Outputs that were never measured, or on one side only: whether the law leaves open where they lie."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ OPEN = 0.5  # share of the rows, of an output that was never measured
 BEYOND = 0.25  # share of the range that is on other sides of folds than every measurement: half a period of a circle
 FOLD = 0.4  # branches nearer to each other than this share of their largest distance may meet: a mean that stays on
 # one of two branches keeps off the place itself
+UNKNOWN = 3.0  # standard deviations of an output that was never measured, in its size: a potential, whose level no law
+# tells, has about 1; a position of which only the acceleration is measured 10 and more
 GRID = 120  # points over the range of one input, on which folds are looked for
 
 
@@ -40,6 +42,19 @@ def open_branch(posterior: Posterior, law: Law, measured: np.ndarray, at: Callab
                 continue
             words = f"the law leaves open on which of its branches {name!r} lies beyond where it was measured"
             warn(f"{words}; measure it on other sides of the places where branches meet, or bound it, e.g. '{name} >= 0'")
+            return f"converged, but {words}"
+    return ""
+
+
+def resting_on_prior(posterior: Posterior, measured: np.ndarray) -> str:
+    """What a status must say of an output that was never measured and that law and data hardly determine: its standard
+    deviation is far above the size of its mean, so that both come from the prior. Empty elsewhere. Warns.
+    """
+    for t in np.flatnonzero(~np.any(measured, axis=0)):
+        size, sd = np.sqrt(np.mean(posterior.mean[:, t] ** 2)), np.median(posterior.std[:, t])
+        if sd > UNKNOWN * size:
+            words = f"law and data hardly determine {posterior.output_names[t]!r}, which was never measured"
+            warn(f"{words}: it is about {size:.2g} with a standard deviation of {sd:.2g}; measure it at a few rows")
             return f"converged, but {words}"
     return ""
 

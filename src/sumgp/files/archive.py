@@ -1,14 +1,16 @@
 """The file itself: an uncompressed zip of ``model.json`` and ``arrays/N.npy``, checked before anything is believed.
 
 Nothing is compressed, so that a file cannot hold more than its own size; names, sizes, kinds of numbers and checksums
-are verified, and every fault is a DataError with one line.
+are verified, and every fault is a DataError with one line. Files appear whole or not at all.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -132,3 +134,53 @@ def _array(content: bytes) -> np.ndarray:
         raise DataError(f"an array says it has shape {shape} but holds another number of values; the file is damaged")
     flat: np.ndarray = np.frombuffer(content, dtype=dtype, offset=start).astype(KINDS[dtype.str])
     return flat.reshape(shape, order="F" if by_columns else "C")
+
+
+def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write all files, or none: each goes to a temporary name first, and all are renamed once the last is on disk.
+
+    A folder made here is removed again if the disk is full or the program is stopped.
+    """
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        _put(folder, contents)
+    finally:
+        if made and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write one file into a folder that exists: whoever looks sees the old file or the new one."""
+    _put(path.absolute().parent, {path.name: content})
+
+
+def _put(folder: Path, contents: Mapping[str, bytes]) -> None:
+    waiting: list[tuple[Path, Path]] = []
+    try:
+        for name, content in contents.items():
+            waiting.append((_temporary(folder, name), folder / name))
+            _fill(waiting[-1][0], content)
+        for temporary, final in waiting:
+            os.replace(temporary, final)
+    finally:
+        # Those that were renamed are gone already.
+        for temporary, _ in waiting:
+            temporary.unlink(missing_ok=True)
+
+
+def _temporary(folder: Path, name: str) -> Path:
+    handle, path = tempfile.mkstemp(prefix=f".{name}.", suffix=".part", dir=folder)
+    os.close(handle)
+    return Path(path)
+
+
+def _fill(path: Path, content: bytes) -> None:
+    with path.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    # Temporary files are private; results get the rights any new file would have.
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)

@@ -14,10 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from sumgp.data import UNITS, Data, Dates, Scaling
 from sumgp.errors import ConstraintError, DataError, SumGPError, warn
 from sumgp.estimator import ConstrainedGP, FitReport, as_constraint
-from sumgp.files.archive import pack, unpack
+from sumgp.files.archive import pack, unpack, write_file
 from sumgp.files.laws import read_constraint, write_constraint
 from sumgp.files.nodes import Reader, Writer
-from sumgp.files.writing import write_file
 from sumgp.laws import Constraint, Law, bind_constraint, learnt_errors, with_errors
 from sumgp.prediction import Bounding
 from sumgp.strategies import Fitted, Strategy, Unconstrained

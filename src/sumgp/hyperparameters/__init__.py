@@ -1,8 +1,15 @@
 """Searching, drawing and weighting hyperparameters."""
 
 from sumgp.hyperparameters.average import Integration, curvature, integrate
-from sumgp.hyperparameters.latent_starts import latent_size, latent_starts
 from sumgp.hyperparameters.lengthscale import OneOutput, OutputFit, fit_output
-from sumgp.hyperparameters.optimise import CURVATURE_FLOOR, MapEstimate, Objective, maximise, starting_points
+from sumgp.hyperparameters.optimise import (
+    CURVATURE_FLOOR,
+    MapEstimate,
+    Objective,
+    latent_size,
+    latent_starts,
+    maximise,
+    starting_points,
+)
 from sumgp.hyperparameters.own_lengths import lengths_penalty, own_lengthscales
 from sumgp.hyperparameters.scan import Scan, clustered_rows, row_spacing

@@ -17,12 +17,10 @@ from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import Matern
 
 from sumgp.errors import NumericalError
-from sumgp.hyperparameters.scan import MEAN_VARIANCE, clustered_rows
+from sumgp.hyperparameters.scan import CLUSTERS, MEAN_VARIANCE, MOST_ROWS, clustered_rows
 from sumgp.numerics import cholesky, cholesky_inverse
 from sumgp.priors import HyperPrior, KernelOnPoints, hyper_priors, student_around_mean
 
-MOST_ROWS = 150  # that are looked at
-CLUSTERS = 3  # of neighbours, where there are more
 STARTS = ((0.0, 0.1), (-1.0, 0.01), (1.0, 0.5))  # log lengthscales over the prior's centres, and r
 LOG_RANGE = (-7.0, 7.0)  # of log lengthscales around those centres
 RATIO_RANGE = (np.log(1e-4), np.log(10.0))  # of log r

@@ -4,15 +4,13 @@ from sumgp.laws.bounded import BoundedLaw, check_bounds
 from sumgp.laws.bounds import Bounds, Inequalities, Limits
 from sumgp.laws.columns import HIGHEST_ORDER, Derivative, varying_columns
 from sumgp.laws.combination import AllOf, BoundConstraint, bind_constraint, combine, with_bounds
-from sumgp.laws.eliminated import SplitLaw, between_outputs, split_law
-from sumgp.laws.elimination import Potential, find_potential
+from sumgp.laws.eliminated import LatentMap, SplitLaw, between_outputs, latent_map, split_law
+from sumgp.laws.elimination import Operator, Potential, as_operator, constant_rows, find_potential
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint, where_held
 from sumgp.laws.function_law import FunctionConstraint, FunctionLaw
 from sumgp.laws.geometry import Bend, Projection, UnitFreeLaw, bend, make_unit_free, mean_on_law, project, projected_draws
-from sumgp.laws.latent import LatentMap, latent_map
 from sumgp.laws.law import Constraint, Law, SumLaw, Unknown
 from sumgp.laws.learnt import LearntError, learnt_errors, with_errors
-from sumgp.laws.operators import Operator, as_operator, constant_rows
 from sumgp.laws.points import (
     Imbalance,
     LawSetup,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,20 +151,14 @@ class Bounds(Constraint):
         return [_single(outputs, name, sign, value) for name, value in values.items()]
 
 
-@dataclass(frozen=True)
-class _Signed:
+def _signed(value: ArrayFunction, sign: float, x: np.ndarray) -> np.ndarray:
     """sign * value(x), (n, 1)."""
-
-    value: ArrayFunction
-    sign: float
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        values = np.asarray(self.value(x), dtype=float)
-        if values.size != len(x):
-            raise ConstraintError(
-                f"Bounds: expected {len(x)} values from the function of X, got shape {values.shape}; return one per row of X"
-            )
-        return self.sign * values.reshape(len(x), 1)
+    values = np.asarray(value(x), dtype=float)
+    if values.size != len(x):
+        raise ConstraintError(
+            f"Bounds: expected {len(x)} values from the function of X, got shape {values.shape}; return one per row of X"
+        )
+    return sign * values.reshape(len(x), 1)
 
 
 def _single(outputs: Sequence[str], name: str, sign: float, value: Any) -> SumLaw:
@@ -176,7 +170,7 @@ def _single(outputs: Sequence[str], name: str, sign: float, value: Any) -> SumLa
         noise=np.zeros(1),
         columns=((list(outputs).index(name), Identity()),),
         coefficients=np.array([[sign]]),
-        total=_Signed(value, sign) if callable(value) else np.array([sign * value]),
+        total=partial(_signed, value, sign) if callable(value) else np.array([sign * value]),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,17 +181,6 @@ def _stacked_functions(laws: Sequence[Law]) -> FunctionLaw:
 
 
 @dataclass(frozen=True)
-class _Where:
-    """Where a row holds, seen from the wider x."""
-
-    wider: _Wider
-    inner: Callable[[np.ndarray], np.ndarray]
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        return self.inner(self.wider.narrow(x))
-
-
-@dataclass(frozen=True)
 class _Wider:
     """A law seen from longer lists of derivatives, unknown constants and extra columns."""
 
@@ -215,6 +205,10 @@ class _Wider:
         """The inputs and the extra columns that the law itself needs."""
         base = x.shape[1] - len(self.extras)
         return x[:, [*range(base), *(base + self.extras.index(name) for name in self.law.extra_columns)]]
+
+    def where(self, inner: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+        """Where a row holds, of which the law itself tells by ``inner``."""
+        return inner(self.narrow(x))
 
     def residual(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
         """(n, R) residuals."""
@@ -256,7 +250,7 @@ def _widened(law: Law, derivatives: tuple[Derivative, ...], unknowns: tuple[str,
     wider = _Wider(law, derivatives, unknowns, extras)
     old, same = wider.columns, law.extra_columns == extras
     facts: dict[str, Any] = {"derivatives": derivatives, "unknowns": unknowns, "extra_columns": extras}
-    facts["where"] = tuple(where if same or where is None else _Where(wider, where) for where in law.where)
+    facts["where"] = tuple(where if same or where is None else partial(wider.where, where) for where in law.where)
     if isinstance(law, SumLaw):
         fixed = isinstance(law.coefficients, np.ndarray), isinstance(law.total, np.ndarray)
         return replace(

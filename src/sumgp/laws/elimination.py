@@ -8,6 +8,7 @@ the coefficients, the lowest degree first. They are accepted if
 2. every row h with h G = 0 is a combination of rows of R, so that no further law is obeyed.
 
     find_potential(exponents, coefficients)      Potential, or None where there is none of degree 0, 1 or 2
+    as_operator(law)                             the polynomials of a law whose rows are all linear and constant
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from typing import TypeGuard
 
 import numpy as np
+
+from sumgp.laws.law import Law, SumLaw
 
 HIGHEST_DEGREE = 2  # of G: second derivatives of the latent functions
 FURTHER = 2  # degrees beyond that of G up to which solutions are compared
@@ -222,3 +226,56 @@ def _balanced(exponents: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, np.ndar
     rows, outputs, inputs = np.exp(logs[:n_rows]), np.exp(logs[n_rows : n_rows + T]), np.exp(logs[n_rows + T :])
     sizes = np.prod(inputs[None, :] ** exponents, axis=1)
     return R * rows[:, None, None] * outputs[None, :, None] / sizes, outputs, inputs
+
+
+ROUND_OFF = 1e-10  # of the largest total
+
+
+@dataclass(frozen=True)
+class Operator:
+    """R(d) f = S: row r reads sum over t, m of coefficients[r, t, m] d^exponents[m] f_t = totals[r], in the user's units."""
+
+    exponents: np.ndarray  # (M, D) whole numbers, each multi-index once; the first is 0
+    coefficients: np.ndarray  # (R, T, M)
+    totals: np.ndarray  # (R,)
+
+    @property
+    def undifferentiated(self) -> np.ndarray:
+        """(R, T) coefficients R(0) of the outputs themselves."""
+        return self.coefficients[:, :, 0]
+
+    @property
+    def has_constant_solution(self) -> bool:
+        """True if some outputs that are constant meet the law: subtracted, they leave R(d) f = 0."""
+        F = self.undifferentiated
+        missed = F @ (np.linalg.pinv(F) @ self.totals) - self.totals
+        return bool(np.all(np.abs(missed) <= ROUND_OFF * np.abs(self.totals).max(initial=0.0)))
+
+
+def constant_rows(law: Law) -> np.ndarray:
+    """(R,) truth of whether a row is linear in outputs and derivatives, with constant coefficients and a constant total.
+
+    Rows that hold only in places or up to an error, or that mention an unknown constant, are not.
+    """
+    return np.array([_is_constant(law.rows([row])) for row in range(law.n_rows)], dtype=bool)
+
+
+def as_operator(law: Law) -> Operator:
+    """The polynomial matrix of a law whose rows are all constant; ``law.rows(...)`` chooses such rows."""
+    rows = [row for row in (law.rows([place]) for place in range(law.n_rows)) if _is_constant(row)]
+    if len(rows) < law.n_rows:
+        raise ValueError("law: every row must be linear with constant coefficients and total; choose rows first")
+    matrix = np.concatenate([row.as_matrix() for row in rows])
+    T, D = len(law.outputs), len(law.derivatives[0].orders) if law.derivatives else 1
+    exponents = [(0,) * D, *dict.fromkeys(derivative.orders for derivative in law.derivatives)]
+    coefficients = np.zeros((law.n_rows, T, len(exponents)))
+    coefficients[:, :, 0] = matrix[:, :T]
+    for column, derivative in enumerate(law.derivatives, start=T):
+        coefficients[:, derivative.output, exponents.index(derivative.orders)] += matrix[:, column]
+    return Operator(np.array(exponents), coefficients, np.concatenate([row.S(np.zeros((1, D)))[0] for row in rows]))
+
+
+def _is_constant(row: Law) -> TypeGuard[SumLaw]:
+    if not isinstance(row, SumLaw) or not row.is_linear or not row.has_constant_coefficients or row.noise[0] > 0:
+        return False
+    return isinstance(row.total, np.ndarray) and not np.any(row.as_matrix()[:, row.unknown_columns])

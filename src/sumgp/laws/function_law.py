@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -120,28 +120,20 @@ def numerical_jacobian(
     return result
 
 
+@dataclass(eq=False, repr=False)
 class FunctionConstraint(Constraint):
     """Rows ``residual(f, x) = 0`` for f (n, T) in the user's units and x (n, D), giving (n,) or (n, R).
 
     ``jacobian(f, x)`` gives (n, R, T); without it fourth-order differences are used. ``rows`` is the number of laws R.
     """
 
-    def __init__(
-        self,
-        residual: Callable[[np.ndarray, np.ndarray], np.ndarray],
-        jacobian: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
-        *,
-        rows: int | None = None,
-        noise: float | Sequence[float] = 0.0,
-        where: Callable[[np.ndarray], np.ndarray] | None = None,
-        label: str = "",
-    ) -> None:
-        self.residual = residual
-        self.jacobian = jacobian
-        self.rows = rows
-        self.noise = noise
-        self.where = where
-        self.label = label
+    residual: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    jacobian: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    _: KW_ONLY
+    rows: int | None = None
+    noise: float | Sequence[float] = 0.0
+    where: Callable[[np.ndarray], np.ndarray] | None = None
+    label: str = ""
 
     def bind(self, outputs: Sequence[str], inputs: Sequence[str]) -> Law:
         n_rows = self.rows or self._count_rows(len(outputs), len(inputs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,52 +85,30 @@ def with_errors(law: Law, errors: tuple[LearntError, ...]) -> Law:
         noise[error.row], bias[error.row] = error.sd, error.bias
         notes[error.row] = (*notes[error.row], f"error: {error}")
     assert isinstance(law, (SumLaw, FunctionLaw))
-    select = None if law.select is None else _Selected(law.select, errors)
+    select = None if law.select is None else partial(_selected, law.select, errors)
     law = replace(law, noise=noise, notes=tuple(notes), select=select, learnt=tuple(e.row for e in errors))
     if isinstance(law, SumLaw):
-        total = law.total + bias if isinstance(law.total, np.ndarray) else _Shifted(law.total, bias)
+        total = law.total + bias if isinstance(law.total, np.ndarray) else partial(_shifted, law.total, bias)
         return replace(law, total=total)
     assert isinstance(law, FunctionLaw)
-    return replace(
-        law,
-        residual_function=_Shifted(law.residual_function, -bias),
-        relax=None if law.relax is None else _Relaxed(law.relax, noise, bias),
-    )
+    relax = None if law.relax is None else partial(_relaxed, law, bias)
+    return replace(law, residual_function=partial(_shifted, law.residual_function, -bias), relax=relax)
 
 
-@dataclass(frozen=True)
-class _Shifted:
+def _shifted(function: Callable[..., np.ndarray], by: np.ndarray, *arguments: Any) -> np.ndarray:
     """A function's values (n, R) plus ``by`` (R,)."""
-
-    function: Callable[..., np.ndarray]
-    by: np.ndarray
-
-    def __call__(self, *arguments: Any) -> np.ndarray:
-        values = np.asarray(self.function(*arguments), dtype=float)
-        return values.reshape(len(values), len(self.by)) + self.by
+    values = np.asarray(function(*arguments), dtype=float)
+    return values.reshape(len(values), len(by)) + by
 
 
-@dataclass(frozen=True)
-class _Relaxed:
+def _relaxed(exact: FunctionLaw, bias: np.ndarray, scale: np.ndarray, clear: np.ndarray) -> FunctionLaw:
     """The relaxed law, shifted alike."""
-
-    relax: Callable[[np.ndarray, np.ndarray], FunctionLaw]
-    noise: np.ndarray
-    bias: np.ndarray
-
-    def __call__(self, scale: np.ndarray, clear: np.ndarray) -> FunctionLaw:
-        law = self.relax(scale, clear)
-        return replace(law, noise=self.noise, residual_function=_Shifted(law.residual_function, -self.bias))
+    assert exact.relax is not None
+    law = exact.relax(scale, clear)
+    return replace(law, noise=exact.noise, residual_function=partial(_shifted, law.residual_function, -bias))
 
 
-@dataclass(frozen=True)
-class _Selected:
+def _selected(select: Callable[[Sequence[int]], Law], errors: tuple[LearntError, ...], rows: Sequence[int]) -> Law:
     """Some of the rows with the same errors."""
-
-    select: Callable[[Sequence[int]], Law]
-    errors: tuple[LearntError, ...]
-
-    def __call__(self, rows: Sequence[int]) -> Law:
-        place = {row: i for i, row in enumerate(rows)}
-        kept = tuple(replace(error, row=place[error.row]) for error in self.errors if error.row in place)
-        return with_errors(self.select(rows), kept)
+    place = {row: i for i, row in enumerate(rows)}
+    return with_errors(select(rows), tuple(replace(e, row=place[e.row]) for e in errors if e.row in place))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -23,21 +23,18 @@ class Term:
     transform: Transform = Identity()
 
 
+@dataclass(eq=False, repr=False)
 class SumConstraint(Constraint):
     """One law: the terms add up to ``total`` (a number, a function of X, or ``Unknown()``)."""
 
-    def __init__(
-        self,
-        terms: Sequence[Term],
-        total: float | Callable[[np.ndarray], np.ndarray] | Unknown = 0.0,
-        *,
-        noise: float = 0.0,
-        where: Callable[[np.ndarray], np.ndarray] | None = None,
-    ) -> None:
-        self.terms = tuple(terms)
-        self.total = total
-        self.noise = noise
-        self.where = where
+    terms: Sequence[Term]
+    total: float | Callable[[np.ndarray], np.ndarray] | Unknown = 0.0
+    _: KW_ONLY
+    noise: float = 0.0
+    where: Callable[[np.ndarray], np.ndarray] | None = None
+
+    def __post_init__(self) -> None:
+        self.terms = tuple(self.terms)
 
     def bind(self, outputs: Sequence[str], inputs: Sequence[str]) -> Law:
         if not self.terms:
@@ -109,6 +106,7 @@ def _finite(value: Any, argument: str) -> float:
     return number
 
 
+@dataclass(eq=False, repr=False)
 class LinearConstraint(Constraint):
     """The rows F f(x) = S(x).
 
@@ -118,18 +116,11 @@ class LinearConstraint(Constraint):
     with x as smoothly as the outputs do. ``where``: function of X giving the inputs at which the law holds.
     """
 
-    def __init__(
-        self,
-        F: Any,
-        S: Any = 0.0,
-        *,
-        noise: float | Sequence[float] = 0.0,
-        where: Callable[[np.ndarray], np.ndarray] | None = None,
-    ) -> None:
-        self.F = F
-        self.S = S
-        self.noise = noise
-        self.where = where
+    F: Any
+    S: Any = 0.0
+    _: KW_ONLY
+    noise: float | Sequence[float] = 0.0
+    where: Callable[[np.ndarray], np.ndarray] | None = None
 
     def bind(self, outputs: Sequence[str], inputs: Sequence[str]) -> Law:
         n_outputs = len(outputs)

@@ -81,6 +81,11 @@ class _Problem:
         return np.matmul(self.by_point, J.transpose(0, 2, 1)).transpose(1, 0, 2).reshape(self.by_point.shape[1], n * R)
 
 
+def _by_point(P: np.ndarray, n: int) -> np.ndarray:
+    """(n, nC, C): the columns of P (nC, nC) grouped by point. P is symmetric, and its rows lie together in memory."""
+    return np.ascontiguousarray(P.reshape(n, -1, len(P)).transpose(0, 2, 1))
+
+
 def solve_law(
     law: UnitFreeLaw,
     x: np.ndarray,
@@ -94,7 +99,7 @@ def solve_law(
     ``tolerance`` is the last step's size in posterior standard deviations.
     """
     n, C = m.shape
-    problem = _Problem(law, x, m, np.ascontiguousarray(P.reshape(n * C, n, C).transpose(1, 0, 2)))
+    problem = _Problem(law, x, m, _by_point(P, n))
     J = law.jacobian(m, x)
     blocks = P.reshape(n, C, n, C)[np.arange(n), :, np.arange(n), :]
     sizes = np.sqrt(np.maximum(np.einsum("nrc,ncd,nrd->nr", J, blocks, J), 0.0)).ravel()
@@ -131,7 +136,7 @@ def solve_linear_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarr
     """
     n, C = m.shape
     J = law.jacobian(m, x)
-    problem = _Problem(law, x, m, np.ascontiguousarray(P.reshape(n * C, n, C).transpose(1, 0, 2)))
+    problem = _Problem(law, x, m, _by_point(P, n))
     PJ = problem.times(J)
     A = np.einsum("nrc,nck->nrk", J, PJ.reshape(n, C, -1)).reshape(PJ.shape[1], -1)
     size = np.sqrt(np.maximum(np.diagonal(A), 0.0))
@@ -165,8 +170,7 @@ def law_evidence(
     ``law_sd`` (nR,) is the s within which the law is asked to hold. The search begins at each of ``starts``
     (None = m); the highest evidence counts.
     """
-    n, C = m.shape
-    problem = _Problem(law, x, m, np.ascontiguousarray(P.reshape(n * C, n, C).transpose(1, 0, 2)))
+    problem = _Problem(law, x, m, _by_point(P, len(m)))
     variances = law_sd**2
     best: tuple[float, np.ndarray] | None = None
     for start in starts:

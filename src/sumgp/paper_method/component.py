@@ -13,8 +13,8 @@ from sklearn.gaussian_process.kernels import Kernel
 from sumgp.data import Scaling
 from sumgp.laws import UnitFreeLaw, project
 from sumgp.numerics import symmetric_root
-from sumgp.paper_method.data import LatentTasks
 from sumgp.paper_method.marginals import OutputMarginal, SkewedMarginals
+from sumgp.paper_method.observations import LatentTasks
 from sumgp.priors import lengthscale_mask
 from sumgp.strategies import Component, LocalPosterior, PosteriorComponent
 

@@ -197,8 +197,7 @@ class SkewedMarginals:
         parts = [self, *others]
         outputs = tuple(
             OutputMarginal(
-                marginal.transform,
-                *(np.concatenate([getattr(part.outputs[t], name) for part in parts]) for name in MOMENTS),
+                marginal.transform, *(np.concatenate([getattr(part.outputs[t], name) for part in parts]) for name in MOMENTS)
             )
             for t, marginal in enumerate(self.outputs)
         )

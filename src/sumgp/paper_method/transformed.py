@@ -13,10 +13,19 @@ from sumgp.hyperparameters import MapEstimate, Objective, maximise
 from sumgp.laws import SumLaw, set_up_law
 from sumgp.numerics import solve_lower
 from sumgp.paper_method.component import LatentPosterior, TransformedComponent
-from sumgp.paper_method.data import LatentTasks, latent_tasks, law_terms
 from sumgp.paper_method.engines import Engine, ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
 from sumgp.paper_method.evidence import Observations, TransformedEvidence
-from sumgp.paper_method.observations import Datum, TaskNoise, noise_of_outputs, noise_of_transforms, observe, task_prior
+from sumgp.paper_method.observations import (
+    Datum,
+    LatentTasks,
+    TaskNoise,
+    latent_tasks,
+    law_terms,
+    noise_of_outputs,
+    noise_of_transforms,
+    observe,
+    task_prior,
+)
 from sumgp.paper_method.switches import Guide, Switch, find_switches
 from sumgp.priors import MultitaskPrior, kernel_name
 from sumgp.strategies import (
@@ -166,13 +175,13 @@ def choose_guide(problem: FitProblem, alone: Candidates) -> tuple[Component, str
     prior, theta = alone.priors[0], alone.maxima[0].theta
     setup = set_up_law(problem.law, problem.data, problem.scaling, law_spacing(problem, prior, theta))
     soft = bool(len(setup.law.soft_rows))  # the priors without the law have no columns for its errors
-    engine = LawEngine(problem, setup) if soft else LawEngine.calibrated(problem, setup, prior, theta)
-    several = not soft and any(
-        engine.other_branch(candidate, maximum.theta) is not None
-        for candidate, maximum in zip(alone.priors, alone.maxima, strict=True)
-    )
-    if not several:
-        if soft or not engine.turns(engine.state(prior, theta)):
+    if soft:
+        return without_law(problem, alone)
+    state_of = LawEngine(problem, setup).state
+    states = [state_of(candidate, maximum.theta) for candidate, maximum in zip(alone.priors, alone.maxima, strict=True)]
+    engine = LawEngine.calibrated(problem, setup, states[0])
+    if all(engine.other_branch(state) is None for state in states):
+        if not engine.turns(states[0]):
             return without_law(problem, alone)
         return engine.component(prior, theta), "posterior given the law, whose turns are within reach"
     with warnings.catch_warnings():

@@ -17,18 +17,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    ConstantKernel,
-    DotProduct,
-    Exponentiation,
-    ExpSineSquared,
-    Kernel,
-    Matern,
-    Product,
-    RationalQuadratic,
-    Sum,
-)
+from sklearn.gaussian_process import kernels as library
+from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.errors import DataError
 from sumgp.priors.growth import Growth
@@ -57,21 +47,21 @@ class Node(ABC):
 
 def kernel_node(kernel: Kernel, x1: np.ndarray, x2: np.ndarray) -> Node:
     """The kernel between points x1 and x2 (..., D), which are broadcast."""
-    if isinstance(kernel, Sum):
+    if isinstance(kernel, library.Sum):
         return SumNode(kernel_node(kernel.k1, x1, x2), kernel_node(kernel.k2, x1, x2))
-    if isinstance(kernel, Product):
+    if isinstance(kernel, library.Product):
         return ProductNode(kernel_node(kernel.k1, x1, x2), kernel_node(kernel.k2, x1, x2))
-    if isinstance(kernel, Exponentiation) and float(kernel.exponent).is_integer() and kernel.exponent >= 1:
+    if isinstance(kernel, library.Exponentiation) and float(kernel.exponent).is_integer() and kernel.exponent >= 1:
         return _power(kernel_node(kernel.kernel, x1, x2), int(kernel.exponent))
-    if isinstance(kernel, ExpSineSquared):
+    if isinstance(kernel, library.ExpSineSquared):
         return PeriodicNode(kernel, x1, x2)
-    if isinstance(kernel, DotProduct):
+    if isinstance(kernel, library.DotProduct):
         return DotNode(kernel, x1, x2)
     if isinstance(kernel, Growth):
         return GrowthNode(kernel, x1, x2)
-    if isinstance(kernel, ConstantKernel):
+    if isinstance(kernel, library.ConstantKernel):
         return ConstantNode(kernel, x1, x2)
-    if isinstance(kernel, (RBF, RationalQuadratic)) and getattr(kernel, "nu", math.inf) in MATERN_SMOOTHNESS:
+    if isinstance(kernel, (library.RBF, library.RationalQuadratic)) and getattr(kernel, "nu", math.inf) in MATERN_SMOOTHNESS:
         return RadialNode(kernel, x1, x2)
     raise DataError("kernel", "one whose derivatives are known", str(kernel), f"use one of {SMOOTH_KERNELS}")
 
@@ -132,9 +122,11 @@ class _Radial:
     def __init__(self, kernel: Any, s: np.ndarray) -> None:
         self.s = s
         self._known: dict[int, np.ndarray] = {}
-        self.alpha = float(kernel.alpha) if isinstance(kernel, RationalQuadratic) else math.nan
-        self._form: Callable[[int], np.ndarray] = self._rational if isinstance(kernel, RationalQuadratic) else self._rbf
-        if isinstance(kernel, Matern) and kernel.nu < math.inf:
+        self.alpha = float(kernel.alpha) if isinstance(kernel, library.RationalQuadratic) else math.nan
+        self._form: Callable[[int], np.ndarray] = (
+            self._rational if isinstance(kernel, library.RationalQuadratic) else self._rbf
+        )
+        if isinstance(kernel, library.Matern) and kernel.nu < math.inf:
             self.nu, self.r, self._form = float(kernel.nu), np.sqrt(2.0 * kernel.nu * s), self._matern
 
     def __call__(self, n: int) -> np.ndarray:
@@ -174,7 +166,7 @@ class PeriodicNode(Node):
     By Leibniz' rule on k' = u' k: k^(n + 1) = sum_j C(n, j) u^(j + 1) k^(n - j).
     """
 
-    def __init__(self, kernel: ExpSineSquared, x1: np.ndarray, x2: np.ndarray) -> None:
+    def __init__(self, kernel: library.ExpSineSquared, x1: np.ndarray, x2: np.ndarray) -> None:
         if x1.shape[-1] != 1:
             got = f"{x1.shape[-1]} inputs"
             raise DataError("kernel", "one input for derivatives of ExpSineSquared", got, "use RBF or Matern")
@@ -209,7 +201,7 @@ class PeriodicNode(Node):
 class DotNode(Node):
     """sigma_0^2 + x . x'."""
 
-    def __init__(self, kernel: DotProduct, x1: np.ndarray, x2: np.ndarray) -> None:
+    def __init__(self, kernel: library.DotProduct, x1: np.ndarray, x2: np.ndarray) -> None:
         self.x1, self.x2, self.constant = x1, x2, kernel.sigma_0**2
         self.shape = np.broadcast_shapes(x1.shape, x2.shape)[:-1]
         self.n_free = len(kernel.theta)
@@ -254,7 +246,7 @@ class GrowthNode(Node):
 class ConstantNode(Node):
     """The same everywhere."""
 
-    def __init__(self, kernel: ConstantKernel, x1: np.ndarray, x2: np.ndarray) -> None:
+    def __init__(self, kernel: library.ConstantKernel, x1: np.ndarray, x2: np.ndarray) -> None:
         self.shape = np.broadcast_shapes(x1.shape, x2.shape)[:-1]
         self.constant, self.n_free = float(kernel.constant_value), len(kernel.theta)
 

@@ -19,18 +19,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    ConstantKernel,
-    DotProduct,
-    Exponentiation,
-    ExpSineSquared,
-    Kernel,
-    Matern,
-    Product,
-    RationalQuadratic,
-    Sum,
-)
+from sklearn.gaussian_process import kernels as library
+from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.errors import DataError
 from sumgp.priors.derivative_nodes import MATERN_SMOOTHNESS, SMOOTH_KERNELS, Order, kernel_node
@@ -39,13 +29,20 @@ from sumgp.priors.growth import Growth
 
 def smoothness(kernel: Kernel) -> float:
     """How many derivatives the functions of a kernel have: 0, 1, 2 or infinitely many."""
-    if isinstance(kernel, (Sum, Product)):
+    if isinstance(kernel, (library.Sum, library.Product)):
         return min(smoothness(kernel.k1), smoothness(kernel.k2))
-    if isinstance(kernel, Exponentiation) and float(kernel.exponent).is_integer() and kernel.exponent >= 1:
+    if isinstance(kernel, library.Exponentiation) and float(kernel.exponent).is_integer() and kernel.exponent >= 1:
         return smoothness(kernel.kernel)
-    if type(kernel) is Matern:
+    if type(kernel) is library.Matern:
         return MATERN_SMOOTHNESS.get(float(kernel.nu), 0)
-    known = type(kernel) in (RBF, RationalQuadratic, ExpSineSquared, DotProduct, ConstantKernel, Growth)
+    known = type(kernel) in (
+        library.RBF,
+        library.RationalQuadratic,
+        library.ExpSineSquared,
+        library.DotProduct,
+        library.ConstantKernel,
+        Growth,
+    )
     return math.inf if known else 0
 
 

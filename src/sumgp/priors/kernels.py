@@ -6,24 +6,14 @@ import math
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    CompoundKernel,
-    Exponentiation,
-    ExpSineSquared,
-    Kernel,
-    KernelOperator,
-    Matern,
-    Product,
-    RationalQuadratic,
-    WhiteKernel,
-)
+from sklearn.gaussian_process import kernels as library
+from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.errors import DataError
 from sumgp.priors.growth import Growth
@@ -71,12 +61,12 @@ class HyperPrior:
 
 def leaves(kernel: Kernel) -> Iterator[Kernel]:
     """The elementary kernels a kernel is composed of, in the order of its theta."""
-    if isinstance(kernel, KernelOperator):
+    if isinstance(kernel, library.KernelOperator):
         yield from leaves(kernel.k1)
         yield from leaves(kernel.k2)
-    elif isinstance(kernel, Exponentiation):
+    elif isinstance(kernel, library.Exponentiation):
         yield from leaves(kernel.kernel)
-    elif isinstance(kernel, CompoundKernel):
+    elif isinstance(kernel, library.CompoundKernel):
         raise DataError("kernel", "one kernel per term", "a CompoundKernel", "give a list of kernels instead")
     else:
         yield kernel
@@ -91,7 +81,7 @@ def prepare_kernel(kernel: Any, half_range: np.ndarray) -> Kernel:
         raise DataError("kernel", "a scikit-learn kernel or a list of them", type(kernel).__name__, "e.g. Matern(nu=2.5)")
     kernel = clone(kernel)
     for leaf in leaves(kernel):
-        if isinstance(leaf, WhiteKernel):
+        if isinstance(leaf, library.WhiteKernel):
             raise DataError("kernel", "a kernel without white noise", "a WhiteKernel", "use the argument noise= instead")
         if _has_lengthscale(leaf) and _is_default(leaf):
             size = half_range if np.ndim(leaf.length_scale) else float(np.sqrt(np.mean(half_range**2)))
@@ -103,7 +93,7 @@ def prepare_kernel(kernel: Any, half_range: np.ndarray) -> Kernel:
 
 
 def _has_lengthscale(leaf: Kernel) -> bool:
-    return isinstance(leaf, (RBF, RationalQuadratic))  # Matern is an RBF to scikit-learn
+    return isinstance(leaf, (library.RBF, library.RationalQuadratic))  # Matern is an RBF to scikit-learn
 
 
 def _is_default(leaf: Any) -> bool:
@@ -152,7 +142,7 @@ def lengthscale_mask(kernel: Kernel) -> np.ndarray:
 def local_lengthscales(kernel: Kernel, theta: np.ndarray) -> np.ndarray:
     """The kernel's lengthscales at theta, none longer than the distance w period / (2 pi) over which a wave of it varies."""
     lengths = np.exp(theta[lengthscale_mask(kernel)])
-    waves = [leaf for leaf in leaves(with_theta(kernel, theta)) if isinstance(leaf, ExpSineSquared)]
+    waves = [leaf for leaf in leaves(with_theta(kernel, theta)) if isinstance(leaf, library.ExpSineSquared)]
     return np.minimum(lengths, min((w.length_scale * w.periodicity / (2.0 * math.pi) for w in waves), default=math.inf))
 
 
@@ -169,7 +159,8 @@ class KernelOnPoints:
     """K and its gradients at fixed points, for many values of theta.
 
     For RBF, Matern 1/2, 3/2, 5/2 (one free lengthscale or one per input), RationalQuadratic (one free lengthscale) and
-    ExpSineSquared * RBF, distances are stored and closed forms used; any other kernel is evaluated by scikit-learn.
+    ExpSineSquared * RBF closed forms are used, with distances that are stored once a whole matrix is asked for; any other
+    kernel is evaluated by scikit-learn.
     """
 
     def __init__(self, kernel: Kernel, points: np.ndarray) -> None:
@@ -178,13 +169,6 @@ class KernelOnPoints:
         self._closed_form = _closed_form(kernel)
         self._anisotropic = _stationary(kernel) if _is_anisotropic(kernel, points) else None
         self._quasi_periodic = _is_quasi_periodic(kernel)
-        if self._closed_form:
-            self._squared = cdist(points, points, "sqeuclidean")
-        elif self._quasi_periodic:
-            self._squared = cdist(points, points, "sqeuclidean")
-            self._distance = np.sqrt(self._squared)
-        elif self._anisotropic:
-            self._squared = (points.T[:, :, None] - points.T[:, None, :]) ** 2
 
     @property
     def has_closed_form(self) -> bool:
@@ -194,37 +178,47 @@ class KernelOnPoints:
     def matrix_and_gradient(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """K (n, n) and its derivatives (p, n, n) with respect to theta."""
         if self.has_closed_form:
-            return self._evaluated(theta, np.s_[:])
+            return self._evaluated(theta, self._squared, True)
         K, gradient = with_theta(self.kernel, theta)(self.points, eval_gradient=True)
         return K, np.moveaxis(gradient, 2, 0)
 
     def matrix(self, theta: np.ndarray) -> np.ndarray:
         """K (n, n) alone."""
         if self.has_closed_form:
-            return self._evaluated(theta, np.s_[:], False)[0]
+            return self._evaluated(theta, self._squared, False)[0]
         return with_theta(self.kernel, theta)(self.points)
 
     def part(self, theta: np.ndarray, rows: Any, columns: Any, with_slopes: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """K of these rows and columns and its derivatives, which may be left out (p = 0); of a closed form only."""
-        return self._evaluated(theta, (rows, columns), with_slopes)
+        return self._evaluated(theta, self._between(self.points[rows], self.points[columns]), with_slopes)
 
-    def _evaluated(self, theta: np.ndarray, where: Any, with_slopes: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    @cached_property
+    def _squared(self) -> np.ndarray:
+        return self._between(self.points, self.points)
+
+    def _between(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Squared distances (n, m), or (D, n, m) where each input has a lengthscale."""
+        return (x.T[:, :, None] - z.T[:, None, :]) ** 2 if self._anisotropic else cdist(x, z, "sqeuclidean")
+
+    def _evaluated(self, theta: np.ndarray, squared: np.ndarray, with_slopes: bool) -> tuple[np.ndarray, np.ndarray]:
         if self._closed_form:
-            K, dK = self._closed_form(self._squared[where] * math.exp(-2.0 * theta[0]))
-            return K, dK[None]
+            K, dK = self._closed_form(squared * math.exp(-2.0 * theta[0]), with_slopes)
+            return K, dK[None] if with_slopes else dK
         if self._anisotropic:
-            scaled = np.stack([s[where] for s in self._squared]) * np.exp(-2.0 * theta)[:, None, None]
+            scaled = squared * np.exp(-2.0 * theta)[:, None, None]
             total = scaled.sum(axis=0)
-            K, dK = self._anisotropic(total)
+            K, dK = self._anisotropic(total, with_slopes)
+            if not with_slopes:
+                return K, dK
             # All lengthscales together change K by dK; each has its share of the squared distance in it.
             scaled *= dK / np.where(total > 0.0, total, 1.0)
             return K, scaled
-        return _quasi_periodic(self._distance[where], self._squared[where], np.exp(theta), with_slopes)
+        return _quasi_periodic(squared, np.exp(theta), with_slopes)
 
 
 def _closed_form(kernel: Kernel) -> Any:
     """Function of squared scaled distances giving K and dK/dlog(lengthscale) of one lengthscale, or None."""
-    elementary = type(kernel) in (RBF, Matern, RationalQuadratic)
+    elementary = type(kernel) in (library.RBF, library.Matern, library.RationalQuadratic)
     if not elementary or len(kernel.theta) != 1 or not lengthscale_mask(kernel).all() or np.ndim(kernel.length_scale):
         return None
     return _stationary(kernel)
@@ -232,61 +226,75 @@ def _closed_form(kernel: Kernel) -> Any:
 
 def _stationary(kernel: Kernel) -> Any:
     """The same for any number of lengthscales that change together."""
-    if type(kernel) is RBF:
+    if type(kernel) is library.RBF:
         return _rbf
-    if type(kernel) is Matern and kernel.nu in CLOSED_MATERN:
+    if type(kernel) is library.Matern and kernel.nu in CLOSED_MATERN:
         return CLOSED_MATERN[kernel.nu]
-    if type(kernel) is RationalQuadratic:
-        alpha = float(kernel.alpha)
-        return lambda squared: _rational(squared, alpha)
+    if type(kernel) is library.RationalQuadratic:
+        return partial(_rational, alpha=float(kernel.alpha))
     return None
 
 
 def _is_anisotropic(kernel: Kernel, points: np.ndarray) -> bool:
-    return type(kernel) in (RBF, Matern) and np.ndim(kernel.length_scale) == 1 and len(kernel.theta) == points.shape[1]
+    return (
+        type(kernel) in (library.RBF, library.Matern)
+        and np.ndim(kernel.length_scale) == 1
+        and len(kernel.theta) == points.shape[1]
+    )
 
 
 def _is_quasi_periodic(kernel: Kernel) -> bool:
-    if type(kernel) is not Product or type(kernel.k1) is not ExpSineSquared or type(kernel.k2) is not RBF:
+    if (
+        type(kernel) is not library.Product
+        or type(kernel.k1) is not library.ExpSineSquared
+        or type(kernel.k2) is not library.RBF
+    ):
         return False
     return len(kernel.k1.theta) == 2 and len(kernel.k2.theta) == 1 and not np.ndim(kernel.k2.length_scale)
 
 
-def _quasi_periodic(
-    distance: np.ndarray, squared: np.ndarray, parameters: np.ndarray, with_slopes: bool
-) -> tuple[np.ndarray, np.ndarray]:
+def _quasi_periodic(squared: np.ndarray, parameters: np.ndarray, with_slopes: bool) -> tuple[np.ndarray, np.ndarray]:
     """K and, unless they are left out, its derivatives by the logarithms of w, period and lengthscale."""
     w, period, length = parameters
-    angle = distance * (math.pi / period)
+    angle = np.sqrt(squared) * (math.pi / period)
     sine = np.sin(angle)
     wave, scaled = (sine / w) ** 2, squared / length**2
     K = np.exp(-2.0 * wave - 0.5 * scaled)
     if not with_slopes:
-        return K, np.zeros((0, *K.shape))
+        return K, _none_of(K)
     return K, np.stack([4.0 * wave * K, (4.0 / w**2) * angle * sine * np.cos(angle) * K, scaled * K])
 
 
-def _rbf(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _none_of(K: np.ndarray) -> np.ndarray:
+    """(0, n, m) in place of derivatives that are left out."""
+    return np.zeros((0, *K.shape))
+
+
+# Each gives K of squared scaled distances and its derivative by the logarithm of the lengthscale, or ``_none_of`` it.
+
+
+def _rbf(squared: np.ndarray, with_slopes: bool) -> tuple[np.ndarray, np.ndarray]:
     K = np.exp(-0.5 * squared)
-    return K, K * squared
+    return K, K * squared if with_slopes else _none_of(K)
 
 
-def _matern12(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _matern12(squared: np.ndarray, with_slopes: bool) -> tuple[np.ndarray, np.ndarray]:
     r = np.sqrt(squared)
     K = np.exp(-r)
-    return K, K * r
+    return K, K * r if with_slopes else _none_of(K)
 
 
-def _matern32(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _matern32(squared: np.ndarray, with_slopes: bool) -> tuple[np.ndarray, np.ndarray]:
     r = np.sqrt(3.0 * squared)
     decay = np.exp(-r)
-    return (1.0 + r) * decay, 3.0 * squared * decay
+    return (1.0 + r) * decay, 3.0 * squared * decay if with_slopes else _none_of(r)
 
 
-def _matern52(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _matern52(squared: np.ndarray, with_slopes: bool) -> tuple[np.ndarray, np.ndarray]:
     r = np.sqrt(5.0 * squared)
     decay = np.exp(-r)
-    return (1.0 + r + r * r / 3.0) * decay, (5.0 / 3.0) * squared * (1.0 + r) * decay
+    K = (1.0 + r + r * r / 3.0) * decay
+    return K, (5.0 / 3.0) * squared * (1.0 + r) * decay if with_slopes else _none_of(K)
 
 
 def half_integer_bessel(p: float, r: np.ndarray) -> np.ndarray:
@@ -301,12 +309,14 @@ def half_integer_bessel(p: float, r: np.ndarray) -> np.ndarray:
     return form * np.exp(-r)
 
 
-def _smoother_matern(squared: np.ndarray, nu: float) -> tuple[np.ndarray, np.ndarray]:
+def _smoother_matern(squared: np.ndarray, with_slopes: bool, nu: float) -> tuple[np.ndarray, np.ndarray]:
     r = np.sqrt(2.0 * nu * squared)
     size = float(half_integer_bessel(nu, np.zeros(1))[0])
-    return half_integer_bessel(nu, r) / size, r * r * half_integer_bessel(nu - 1.0, r) / size
+    slope = r * r * half_integer_bessel(nu - 1.0, r) / size if with_slopes else _none_of(r)
+    return half_integer_bessel(nu, r) / size, slope
 
 
+# Smoothness nu -> kernel and slope as functions of the squared distance: half-integers have a closed form.
 CLOSED_MATERN: dict[float, Any] = {
     0.5: _matern12,
     1.5: _matern32,
@@ -316,7 +326,7 @@ CLOSED_MATERN: dict[float, Any] = {
 }
 
 
-def _rational(squared: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+def _rational(squared: np.ndarray, with_slopes: bool, alpha: float) -> tuple[np.ndarray, np.ndarray]:
     inverse = 1.0 / (1.0 + squared / (2.0 * alpha))
     K = inverse * inverse if alpha == 2.0 else inverse**alpha  # a general power takes ten times as long
-    return K, squared * K * inverse
+    return K, squared * K * inverse if with_slopes else _none_of(K)

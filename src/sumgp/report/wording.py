@@ -55,17 +55,8 @@ def verdict(found: FitStudy) -> Verdict:
 
 def advice(found: FitStudy) -> list[Advice]:
     """All findings, those that ask for something first."""
-    every = [
-        *_warned(found),
-        *_status(found),
-        *_law(found),
-        *_bounds(found),
-        *_prior(found),
-        *_calibration(found),
-        *_intervals(found),
-    ]
-    every += _beyond(found)
-    return sorted(every, key=lambda entry: entry.good)
+    parts = (_warned, _status, _law, _bounds, _prior, _calibration, _intervals, _beyond)
+    return sorted((entry for part in parts for entry in part(found)), key=lambda entry: entry.good)
 
 
 def percent(share: float) -> str:

@@ -14,9 +14,9 @@ from sumgp.solvers.dense import (
     fits_kronecker,
 )
 from sumgp.solvers.functionals import SlopeOfOffset
+from sumgp.solvers.joint import given_linear_law
 from sumgp.solvers.latent_evidence import LatentEvidence
 from sumgp.solvers.markov import Markov
-from sumgp.solvers.unknown_total import given_linear_law
 from sumgp.solvers.value_basis import MEAN_VARIANCE, ValueBasis
 from sumgp.solvers.vecchia import Vecchia
 from sumgp.solvers.weights import Taper, WeightPosterior, build_features, condition_on_data, squares

@@ -16,12 +16,64 @@ from sumgp.errors import DataError
 from sumgp.numerics import LOG_2PI, add_square, check_memory, cholesky, cholesky_inverse, mirrored, solve_cholesky
 from sumgp.priors import KernelOnPoints, MultitaskPrior, SchurConditioning, nullspace_basis
 from sumgp.solvers.functionals import Opened
-from sumgp.solvers.independent import IndependentEvidence, are_independent
-from sumgp.solvers.kronecker import KroneckerEvidence, fits_kronecker, has_kronecker_form, independent_entries
-from sumgp.solvers.latent_evidence import LatentEvidence
+from sumgp.solvers.kronecker import (
+    IndependentEvidence,
+    KroneckerEvidence,
+    are_independent,
+    fits_kronecker,
+    has_kronecker_form,
+    independent_entries,
+)
 from sumgp.solvers.low_rank import LowRankEvidence, fits_low_rank
 
 LARGE_BLOCKS = 64  # points
+
+
+class Entries:
+    """The measured entries (N, T) of the outputs, output by output, among all of them."""
+
+    def __init__(self, measured: np.ndarray) -> None:
+        self.n_points, self.n_outputs = measured.shape
+        self.observed = np.flatnonzero(measured.T.ravel())
+        self.complete = len(self.observed) == measured.size
+        self._grid = np.ix_(self.observed, self.observed)
+
+    def vector(self, values: np.ndarray) -> np.ndarray:
+        """Those of values (N, T)."""
+        return values.T.ravel()[self.observed]
+
+    def matrix(self, full: np.ndarray) -> np.ndarray:
+        """Those of a covariance (TN, TN) of all entries."""
+        return full if self.complete else full[self._grid]
+
+    def blocks(self, G: np.ndarray) -> np.ndarray:
+        """(T, N, T, N) matrix of all entries that is zero where one was not measured."""
+        T, N = self.n_outputs, self.n_points
+        if not self.complete:
+            full = np.zeros((T * N, T * N))
+            full[self._grid] = G
+            G = full
+        return G.reshape(T, N, T, N)
+
+    def table(self, values: np.ndarray) -> np.ndarray:
+        """(N, T) of values of the measured entries; zero elsewhere."""
+        full = np.zeros(self.n_outputs * self.n_points)
+        full[self.observed] = values
+        return full.reshape(self.n_outputs, self.n_points).T
+
+    def noise(self, variances: np.ndarray) -> np.ndarray:
+        """Variances of the measured entries, from those of the outputs (T,) or of all entries (N, T)."""
+        return self.vector(np.broadcast_to(variances, (self.n_points, self.n_outputs)))
+
+    def noise_gradient(self, diagonal: np.ndarray, by_row: bool) -> np.ndarray:
+        """By the variances of the outputs (T,), or of all entries (N, T) if these differ from row to row."""
+        return self.table(diagonal) if by_row else np.bincount(self.observed // self.n_points, diagonal, self.n_outputs)
+
+
+def log_density(factor: np.ndarray, residual: np.ndarray) -> tuple[float, np.ndarray]:
+    """log N(residual; 0, C) and C^-1 residual, from the factor of C."""
+    a = solve_cholesky(factor, residual)
+    return -0.5 * float(residual @ a) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * len(a) * LOG_2PI, a
 
 
 class _Factored(NamedTuple):
@@ -40,18 +92,12 @@ class DenseEvidence:
     def __init__(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
         self.prior = prior
         self.kernels = [KernelOnPoints(kernel, x) for kernel in prior.kernels]
-        self.n_points, self.n_outputs = y.shape
-        measured = ~np.isnan(y) if not prior.noise.closed else independent_entries(y, prior.law.F)  # type: ignore[union-attr]
-        self.observed = np.flatnonzero(measured.T.ravel())
-        self.complete = len(self.observed) == y.size
-        self.targets = y.T.ravel()[self.observed]
-        self._grid = None if self.complete else np.ix_(self.observed, self.observed)
-        self._diagonal = np.arange(len(self.observed))
-        self._output_of = self.observed // self.n_points
-        self._projector = None
+        self.entries, self._projector = Entries(~np.isnan(y)), None
         if prior.noise.closed:
+            self.entries = Entries(independent_entries(y, prior.law.F))  # type: ignore[union-attr]
             basis = nullspace_basis(prior.law.F)  # type: ignore[union-attr]
             self._projector = basis @ basis.T
+        self.targets = self.entries.vector(y)
 
     def value(self, theta: np.ndarray) -> float:
         """log p(y | theta) alone."""
@@ -69,20 +115,19 @@ class DenseEvidence:
         residual = self.targets
         if conditioning is not None:
             mean = prior.law.totals @ conditioning.D  # type: ignore[union-attr]
-            residual = residual - mean.T.ravel()[self.observed]
-        a = solve_cholesky(factor, residual)
-        value = -0.5 * float(residual @ a) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * len(a) * LOG_2PI
+            residual = residual - self.entries.vector(mean)
+        value, a = log_density(factor, residual)
         return _Factored(value, factor, a, used, conditioning)
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """log p(y | theta) and its gradient with respect to theta."""
-        prior, T, N = self.prior, self.n_outputs, self.n_points
+        prior = self.prior
         evaluated = [k.matrix_and_gradient(theta[s]) for k, (s, _) in zip(self.kernels, prior.slices, strict=True)]
         value, factor, a, used, conditioning = self._factored(theta, [K for K, _ in evaluated])
         G = np.outer(a, a)
         G -= cholesky_inverse(factor)
         G *= 0.5
-        blocks = self._scatter(G).reshape(T, N, T, N)
+        blocks = self.entries.blocks(G)
         gradient = np.empty(prior.n_parameters)
         for r, ((K, dK), Sigma, (ks, ts)) in enumerate(zip(evaluated, used, prior.slices, strict=True)):
             G_K = against_tasks(Sigma, blocks)
@@ -90,14 +135,14 @@ class DenseEvidence:
             shift = prior.mean_variance if prior.mean_shape == "task" and r == 0 else 0.0
             G_S = against_points(blocks, K + shift)
             if conditioning is not None:
-                totals = prior.law.totals.T @ self._scatter_vector(a).reshape(T, N).T  # type: ignore[union-attr]
+                totals = prior.law.totals.T @ self.entries.table(a)  # type: ignore[union-attr]
                 G_S = conditioning.pull_back(G_S, totals)
             gradient[ts] = prior.tasks[r].pull_back(theta[ts], G_S)
         gradient[prior.noise_slice] = prior.noise.pull_back(theta[prior.noise_slice], self._noise_gradient(G, blocks))
         return value, gradient
 
     def _covariance(self, Ks: list[np.ndarray], Sigmas: tuple[np.ndarray, ...]) -> np.ndarray:
-        T, N = self.n_outputs, self.n_points
+        T, N = self.entries.n_outputs, self.entries.n_points
         first = Ks[0] + self.prior.mean_variance if self.prior.mean_shape == "task" else Ks[0]
         total = Sigmas[0][:, None, :, None] * first[None, :, None, :]
         for K, Sigma in zip(Ks[1:], Sigmas[1:], strict=True):
@@ -105,37 +150,20 @@ class DenseEvidence:
         if self.prior.mean_shape == "identity":
             for t in range(T):
                 total[t, :, t, :] += self.prior.mean_variance
-        flat = total.reshape(T * N, T * N)
-        return flat if self.complete else flat[self._grid]
+        return self.entries.matrix(total.reshape(T * N, T * N))
 
     def _add_noise(self, covariance: np.ndarray, variances: np.ndarray) -> None:
-        if self._projector is not None:
+        if self._projector is None:
+            covariance[np.diag_indices_from(covariance)] += self.entries.noise(variances)
+        else:
             block = self._projector @ (variances[:, None] * self._projector)
-            full = np.kron(block, np.eye(self.n_points))
-            covariance += full[np.ix_(self.observed, self.observed)]
-            return
-        full = np.repeat(variances, self.n_points) if variances.ndim == 1 else variances.T.ravel()
-        covariance[self._diagonal, self._diagonal] += full[self.observed]
+            covariance += self.entries.matrix(np.kron(block, np.eye(self.entries.n_points)))
 
     def _noise_gradient(self, G: np.ndarray, blocks: np.ndarray) -> np.ndarray:
         if self._projector is not None:
             per_pair = np.einsum("tiui->tu", blocks)
             return np.diagonal(self._projector @ per_pair @ self._projector).copy()
-        if self.prior.noise.row_factor is not None:
-            return self._scatter_vector(np.diagonal(G)).reshape(self.n_outputs, self.n_points).T
-        return np.bincount(self._output_of, np.diagonal(G), self.n_outputs)
-
-    def _scatter(self, G: np.ndarray) -> np.ndarray:
-        if self.complete:
-            return G
-        full = np.zeros((self.n_outputs * self.n_points,) * 2)
-        full[self._grid] = G
-        return full
-
-    def _scatter_vector(self, a: np.ndarray) -> np.ndarray:
-        full = np.zeros(self.n_outputs * self.n_points)
-        full[self.observed] = a
-        return full
+        return self.entries.noise_gradient(np.diagonal(G), self.prior.noise.row_factor is not None)
 
 
 def against_tasks(Sigma: np.ndarray, blocks: np.ndarray) -> np.ndarray:
@@ -202,7 +230,9 @@ class Dense(Solver):
     def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
         check_memory(y.shape[0], y.shape[1], int((~np.isnan(y)).sum()), x.shape[1], False)
 
-    def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> DenseEvidence | LatentEvidence:
+    def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> Evidence:
+        from sumgp.solvers.latent_evidence import LatentEvidence
+
         self.check(prior, x, y)
         return DenseEvidence(prior, x, y) if prior.latent is None else LatentEvidence(prior, x, y)
 

@@ -12,8 +12,9 @@ from contextlib import suppress
 import numpy as np
 
 from sumgp.errors import NumericalError
-from sumgp.numerics import LOG_2PI, cholesky, cholesky_inverse, solve_cholesky
+from sumgp.numerics import cholesky, cholesky_inverse
 from sumgp.priors import KernelDerivatives, MultitaskPrior
+from sumgp.solvers.dense import Entries, log_density
 
 
 class LatentEvidence:
@@ -22,13 +23,10 @@ class LatentEvidence:
     def __init__(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
         assert prior.latent is not None
         self.prior, self.x = prior, x
-        self.n_points, self.n_outputs = y.shape
-        self.observed = np.flatnonzero(~np.isnan(y).T.ravel())
-        self.targets = (y - prior.latent.offset).T.ravel()[self.observed]
-        self._grid = np.ix_(self.observed, self.observed)
-        self._output_of = self.observed // self.n_points
-        polynomials = prior.latent.polynomials(x).transpose(1, 0, 2).reshape(self.n_points * self.n_outputs, -1)
-        self._mean = prior.mean_variance * polynomials[self.observed] @ polynomials[self.observed].T
+        self.entries = Entries(~np.isnan(y))
+        self.targets = self.entries.vector(y - prior.latent.offset)
+        polynomials = prior.latent.polynomials(x).transpose(1, 0, 2).reshape(y.size, -1)[self.entries.observed]
+        self._mean = prior.mean_variance * polynomials @ polynomials.T
         self._maps = [prior.latent.orders(task.speaks_of or 0) for task in prior.tasks]
 
     def value(self, theta: np.ndarray) -> float:
@@ -38,21 +36,19 @@ class LatentEvidence:
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """log p(y | theta) and its gradient with respect to theta."""
-        prior, T, N = self.prior, self.n_outputs, self.n_points
+        prior = self.prior
         tables = self._tables(theta)
         values = [self._values(table, r) for r, table in enumerate(tables)]
         value, factor, a = self._factored(theta, values)
         G = 0.5 * (np.outer(a, a) - cholesky_inverse(factor))
-        blocks = np.zeros((T * N, T * N))
-        blocks[self._grid] = G
-        blocks = blocks.reshape(T, N, T, N)
+        blocks = self.entries.blocks(G)
         gradient = np.empty(prior.n_parameters)
         for r, ((orders, W), table, Sigma, (ks, ts)) in enumerate(
             zip(self._maps, tables, prior.Sigmas(theta), prior.slices, strict=True)
         ):
             k = prior.tasks[r].speaks_of
             G_S = np.zeros_like(Sigma)
-            G_S[k, k] = float(np.sum(values[r][self._grid] * G))
+            G_S[k, k] = float(np.sum(self.entries.matrix(values[r]) * G))
             gradient[ts] = prior.tasks[r].pull_back(theta[ts], G_S)
             by_order = np.einsum("ta,tiuj,ub->abij", W, blocks, W, optimize=True)
             gradient[ks] = Sigma[k, k] * sum(
@@ -60,7 +56,8 @@ class LatentEvidence:
                 for i, a in enumerate(orders)
                 for j, b in enumerate(orders)
             )
-        gradient[prior.noise_slice] = prior.noise.pull_back(theta[prior.noise_slice], self._noise_gradient(np.diagonal(G)))
+        by_noise = self.entries.noise_gradient(np.diagonal(G), prior.noise.row_factor is not None)
+        gradient[prior.noise_slice] = prior.noise.pull_back(theta[prior.noise_slice], by_noise)
         return value, gradient
 
     def values_off_the_law(self, theta: np.ndarray, sds: Sequence[float], noises: Sequence[float]) -> np.ndarray:
@@ -71,17 +68,18 @@ class LatentEvidence:
         tables, scales = self._tables(theta), self.prior.Sigmas(theta)
         kernels = self.prior.unpack(theta).kernels
         by_law = self._mean + sum(
-            S[task.speaks_of, task.speaks_of] * self._values(table, r)[self._grid]
+            S[task.speaks_of, task.speaks_of] * self.entries.matrix(self._values(table, r))
             for r, (table, task, S) in enumerate(zip(tables, self.prior.tasks, scales, strict=True))
         )
-        own = np.kron(np.eye(self.n_outputs), np.mean([kernel(self.x) for kernel in kernels], axis=0))[self._grid]
+        alone = np.mean([kernel(self.x) for kernel in kernels], axis=0)
+        own = self.entries.matrix(np.kron(np.eye(self.entries.n_outputs), alone))
         result = np.full((len(sds), len(noises)), -np.inf)
         for i, sd in enumerate(sds):
             for j, factor in enumerate(noises):
                 covariance = by_law + sd**2 * own
                 covariance[np.diag_indices_from(covariance)] += factor**2 * self._noise(theta)
                 with suppress(NumericalError):
-                    result[i, j] = self._log_density(cholesky(covariance, "data covariance"))[0]
+                    result[i, j] = log_density(cholesky(covariance, "data covariance"), self.targets)[0]
         return result
 
     def _tables(self, theta: np.ndarray) -> list[KernelDerivatives]:
@@ -91,33 +89,19 @@ class LatentEvidence:
         """(TN, TN) covariance of the outputs through term r, for a latent function of variance one."""
         orders, W = self._maps[r]
         stacked = np.array([[table.value(a, b) for b in orders] for a in orders])
-        size = self.n_outputs * self.n_points
+        size = self.entries.n_outputs * self.entries.n_points
         return np.einsum("ta,abij,ub->tiuj", W, stacked, W, optimize=True).reshape(size, size)
 
     def _factored(self, theta: np.ndarray, values: list[np.ndarray]) -> tuple[float, np.ndarray, np.ndarray]:
         """log p(y | theta), the factor of the covariance C, and C^-1 (y - offset)."""
         covariance, prior = self._mean.copy(), self.prior
         for part, task, Sigma in zip(values, prior.tasks, prior.Sigmas(theta), strict=True):
-            covariance += Sigma[task.speaks_of, task.speaks_of] * part[self._grid]
+            covariance += Sigma[task.speaks_of, task.speaks_of] * self.entries.matrix(part)
         covariance[np.diag_indices_from(covariance)] += self._noise(theta)
         factor = cholesky(covariance, "data covariance")
-        value, a = self._log_density(factor)
+        value, a = log_density(factor, self.targets)
         return value, factor, a
-
-    def _log_density(self, factor: np.ndarray) -> tuple[float, np.ndarray]:
-        a = solve_cholesky(factor, self.targets)
-        log_det = float(np.sum(np.log(np.diagonal(factor))))
-        return -0.5 * float(self.targets @ a) - log_det - 0.5 * len(a) * LOG_2PI, a
 
     def _noise(self, theta: np.ndarray) -> np.ndarray:
         """Variances of the measured entries."""
-        variances = self.prior.noise.variances(theta[self.prior.noise_slice])
-        full = np.repeat(variances, self.n_points) if variances.ndim == 1 else variances.T.ravel()
-        return full[self.observed]
-
-    def _noise_gradient(self, diagonal: np.ndarray) -> np.ndarray:
-        if self.prior.noise.row_factor is not None:
-            full = np.zeros(self.n_outputs * self.n_points)
-            full[self.observed] = diagonal
-            return full.reshape(self.n_outputs, self.n_points).T
-        return np.bincount(self._output_of, diagonal, self.n_outputs)
+        return self.entries.noise(self.prior.noise.variances(theta[self.prior.noise_slice]))

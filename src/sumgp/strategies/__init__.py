@@ -20,10 +20,4 @@ from sumgp.strategies.problem import (
 )
 from sumgp.strategies.projected import Projected, Unconstrained
 from sumgp.strategies.vecchia_fits import Asked, choose_map_solver
-from sumgp.strategies.weight_component import (
-    Component,
-    LocalPosterior,
-    Unprojected,
-    join_points,
-    plain_component,
-)
+from sumgp.strategies.weight_component import Component, LocalPosterior, Unprojected, join_points, plain_component

@@ -245,12 +245,7 @@ def joined(first: Mixed, second: Mixed, share: float) -> Mixed:
 
 
 def mix(
-    problem: FitProblem,
-    fitted: Candidates,
-    build: Build,
-    score: Score | None,
-    draws: int,
-    undecided: bool = False,
+    problem: FitProblem, fitted: Candidates, build: Build, score: Score | None, draws: int, undecided: bool = False
 ) -> Mixed:
     """Components and weights: the best maximum alone ("plug-in"), or draws around all maxima ("integrated").
 

@@ -13,8 +13,7 @@ from scipy.stats import t as student_t
 from sumgp.errors import ConstraintError, DataError, NumericalError, Status, warn
 from sumgp.laws import Law
 from sumgp.numerics import solve_lower
-from sumgp.strategies.collocation_candidate import Candidate
-from sumgp.strategies.collocation_component import CollocationComponent
+from sumgp.strategies.collocation_component import Candidate, CollocationComponent
 from sumgp.strategies.collocation_path import MOST_POINTS, UNKNOWN_VARIANCE, Path
 from sumgp.strategies.collocation_setting import Setting, kernel_families
 from sumgp.strategies.gradient_matching import match_gradients

@@ -13,9 +13,8 @@ from sumgp.errors import NumericalError, Status
 from sumgp.hyperparameters import OutputFit, fit_output
 from sumgp.lawsolve import FINE_LEVELS, LEVELS, CollocationProblem, CollocationSolution, law_volume, solve_collocation
 from sumgp.solvers import ValueBasis
-from sumgp.strategies.collocation_candidate import Candidate
-from sumgp.strategies.collocation_points import LawPoints, law_points
-from sumgp.strategies.collocation_setting import Family, LeftOutScore, Setting, left_out_score
+from sumgp.strategies.collocation_component import Candidate
+from sumgp.strategies.collocation_setting import Family, LawPoints, LeftOutScore, Setting, law_points, left_out_score
 from sumgp.strategies.gradient_matching import Start, common_lengthscales
 
 # Lengthscales that are tried, as shares of the most probable ones given the data alone: a law asks for more detail than
@@ -49,9 +48,9 @@ DENSER = 1.4  # points a lengthscale with several inputs, over those with one: r
 
 
 # Residual between the points, as a share of the law's terms, above which the law is imposed at more of them (several
-# inputs): so many times, each with so many times the points along each input. Far above it the functions are too rough.
+# inputs). Far above it the functions are too rough.
 LARGEST_MISS, OUT_OF_REACH = 1e-4, 1e-3
-REFINEMENTS, REFINED = 3, 1.15
+REFINEMENTS, REFINED = 3, 1.15  # so many times, each with so many times the points along each input
 
 
 class _Solved(NamedTuple):

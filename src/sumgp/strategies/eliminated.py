@@ -53,7 +53,7 @@ def disagreement(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) 
 
 def _contradiction(evidence: LatentEvidence, theta: np.ndarray, alone: float) -> str:
     """What the data say against the law; ``alone``: log evidence of each output on its own."""
-    if evidence.value(theta) < alone - max(AHEAD, AHEAD_EACH * len(evidence.observed)):
+    if evidence.value(theta) < alone - max(AHEAD, AHEAD_EACH * len(evidence.targets)):
         return "each output alone explains them far better"
     part = _part_off_the_law(evidence, theta)
     return f"about {part:.0%} of the outputs' spread does not obey it" if part else ""
@@ -72,7 +72,7 @@ def _part_off_the_law(evidence: LatentEvidence, theta: np.ndarray) -> float:
             longer[own] += np.log(sizes[1] / sizes[0])
         values.append(evidence.values_off_the_law(longer, PARTS, NOISES))
     best = np.max(values, axis=(0, 2))
-    needed = max(GAIN, GAIN_EACH * len(evidence.observed))
+    needed = max(GAIN, GAIN_EACH * len(evidence.targets))
     part = PARTS[int(np.argmax(best))]
     return part if part >= LEAST_PART and best.max() > best[0] + needed else 0.0
 

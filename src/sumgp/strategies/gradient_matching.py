@@ -11,8 +11,7 @@ from scipy.optimize import least_squares
 from sumgp.hyperparameters import OutputFit
 from sumgp.lawsolve import CollocationProblem, OutputWeights, data_weights, solve_collocation
 from sumgp.numerics import solve_lower
-from sumgp.strategies.collocation_points import law_points
-from sumgp.strategies.collocation_setting import Family, Setting, left_out_score
+from sumgp.strategies.collocation_setting import Family, Setting, law_points, left_out_score
 
 STARTS = (1.0, 0.1, 10.0)  # of all constants, in the user's units
 PER_LENGTHSCALE, PER_LENGTHSCALE_EACH = 4.0, 2.0  # points, with one input and along each of several

@@ -64,9 +64,8 @@ class LawEngine:
         return LawState(posterior, mean, root)
 
     @classmethod
-    def calibrated(cls, problem: FitProblem, setup: LawSetup, prior: MultitaskPrior, theta: np.ndarray) -> LawEngine:
-        """With the law's sd in the evidence from its rms size, row by row, in the posterior for reference theta."""
-        state = cls(problem, setup).state(prior, theta)
+    def calibrated(cls, problem: FitProblem, setup: LawSetup, state: LawState) -> LawEngine:
+        """With the law's sd in the evidence from its rms size, row by row, in a posterior for reference."""
         J = setup.law.jacobian(state.mean, setup.x_law)
         n = len(J)
         size = np.sqrt(np.mean(np.sum(np.einsum("nrc,ncw->nrw", J, state.root) ** 2, axis=2), axis=0))
@@ -88,18 +87,19 @@ class LawEngine:
             found |= np.any(np.sign(below) * np.sign(above) < 0, axis=(1, 2))
         return float(found.mean()) > MANY_TURNS
 
-    def other_branch(self, prior: MultitaskPrior, theta: np.ndarray) -> np.ndarray | None:
+    def other_branch(self, state: LawState) -> np.ndarray | None:
         """(n, C) at the law's points: where the law may be met in several ways, and following it outwards from known
         points fits better than what is seen from the mean. A further start for all hyperparameters."""
-        setup, state = self.setup, self.state(prior, theta)
+        setup = self.setup
         assert self.law_sd is not None
         if setup.law.is_linear or state.mean.size > MOST_FOLLOWED or not self.turns(state):
             return None
         P = state.covariance(None, setup.x)
         followed = follow_law(setup.law, setup.x_law, state.mean, P, self.law_sd**2)
+        evidence = partial(law_evidence, setup.law, setup.x_law, state.mean, P, self.law_sd)
         try:
-            plain, _ = self.evidence(state, [None])
-            better, f = self.evidence(state, [followed])
+            plain, _ = evidence([None])
+            better, f = evidence([followed])
         except NumericalError:
             return None
         return f if better > plain + ANOTHER_BRANCH else None
@@ -178,15 +178,16 @@ class LawScores:
     be met far from where neighbouring hyperparameters meet it.
     """
 
-    def __init__(self, engine: LawEngine, fitted: Candidates) -> None:
-        self.engine, self._fitted = engine, fitted
+    def __init__(self, engine: LawEngine, fitted: Candidates, states: Sequence[LawState]) -> None:
+        self.engine, self._fitted, self._states = engine, fitted, states  # one for each candidate's maximum
         self._values: dict[tuple[int, bytes], tuple[MultitaskPrior, float]] = {}  # with the prior: its id stays its own
         self._found: dict[tuple[int, bytes], Scored | None] = {}
 
     def __call__(self, prior: MultitaskPrior, theta: np.ndarray) -> float:
         key = (id(prior), theta.tobytes())
         if key not in self._values:
-            found = self._found[key] = self._compared(self._maxima.get(key) or self._seen_from_mean(prior, theta))
+            here = self._maxima.get(key) or self._seen_from_mean(self.engine.state(prior, theta))
+            found = self._found[key] = self._compared(here)
             self._values[key] = (prior, HOPELESS if found is None else found.value)
         return self._values[key][1]
 
@@ -197,13 +198,12 @@ class LawScores:
     @cached_property
     def _maxima(self) -> dict[tuple[int, bytes], Scored]:
         """Of the candidates, as seen from the mean, the best first."""
-        each = [(p, m.theta) for p, m in zip(self._fitted.priors, self._fitted.maxima, strict=True)]
-        found = {(id(p), theta.tobytes()): self._seen_from_mean(p, theta) for p, theta in each}
+        each = zip(self._fitted.priors, self._fitted.maxima, self._states, strict=True)
+        found = {(id(p), m.theta.tobytes()): self._seen_from_mean(state) for p, m, state in each}
         known = [(key, scored) for key, scored in found.items() if scored is not None]
         return dict(sorted(known, key=lambda pair: -pair[1].value))
 
-    def _seen_from_mean(self, prior: MultitaskPrior, theta: np.ndarray) -> Scored | None:
-        state = self.engine.state(prior, theta)
+    def _seen_from_mean(self, state: LawState) -> Scored | None:
         try:
             return Scored(*self.engine.evidence(state, [None, *self.engine.branches]), state)
         except NumericalError:
@@ -265,10 +265,12 @@ class Linearized(Strategy):
         best = fitted.best
         spacing = law_spacing(problem, fitted.priors[best], fitted.maxima[best].theta)
         setup = set_up_law(problem.law, problem.data, problem.scaling, spacing)
-        engine = LawEngine.calibrated(problem, setup, fitted.priors[best], fitted.maxima[best].theta)
-        found = [engine.other_branch(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
+        uncalibrated = LawEngine(problem, setup)
+        states = [uncalibrated.state(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
+        engine = LawEngine.calibrated(problem, setup, states[best])
+        found = [engine.other_branch(state) for state in states]
         engine = replace(engine, branches=tuple(f for f in found if f is not None))
-        score = LawScores(engine, fitted)
+        score = LawScores(engine, fitted, states)
         tapers = self._tapers(fitted, score)
         # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours.
         # Under a prior that obeys a differential law the data alone say enough about them.

@@ -297,9 +297,7 @@ def _hyperparameters(
     if len(rows) < len(x):
         law = prior.law
         local = replace(
-            prior,
-            law=None if law is None else replace(law, totals=law.totals[rows]),
-            noise=prior.noise.at(rows),
+            prior, law=None if law is None else replace(law, totals=law.totals[rows]), noise=prior.noise.at(rows)
         )
     problem.progress(f"hyperparameters: {kernel_name(prior)} on {len(rows)} rows")
     outputs = problem.output_order

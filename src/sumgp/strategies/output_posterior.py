@@ -187,12 +187,12 @@ def _along(kernel: Kernel, x: np.ndarray, y: np.ndarray, thetas: np.ndarray) -> 
     on_points = KernelOnPoints(kernel, x)
     count = len(thetas)
     wanted = list(range(0, count, 1 if len(x) <= FINE_ROWS else 2))
-    found = {k: _evidence(on_points.matrix_and_gradient(thetas[k])[0], y) for k in wanted}
+    found = {k: _evidence(on_points.matrix(thetas[k]), y) for k in wanted}
     if len(wanted) < count:
         best = {wanted[int(np.argmax([found[k].log_weight[t].max() for k in wanted]))] for t in range(y.shape[1])}
         for k in sorted({k + step for k in best for step in (-1, 1)}):
             if 0 <= k < count and k not in found:
-                found[k] = _evidence(on_points.matrix_and_gradient(thetas[k])[0], y)
+                found[k] = _evidence(on_points.matrix(thetas[k]), y)
     return found
 
 

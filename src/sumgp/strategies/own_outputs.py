@@ -18,20 +18,14 @@ from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.left_out import GOLDEN
 from sumgp.strategies.output_posterior import KernelFamily, LawNoise, OutputPosterior, output_posterior, own_grid
 from sumgp.strategies.problem import FitProblem, PosteriorComponent, closed_imbalance
-from sumgp.strategies.weight_component import (
-    LocalPosterior,
-    Unprojected,
-    local_posteriors,
-    moved_onto_law,
-    moving_metric,
-)
+from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moved_onto_law, moving_metric
 
 STEP = 0.35  # between logarithms of lengthscales; a maximum is about twice as wide
 LONGEST = 1.4  # logarithm of the longest lengthscale over half the range
 AROUND = 1.05  # logarithm of lengthscales over those of several inputs that were found with one kernel, at most
 # Logarithms of lengthscales of RBF and of Matern kernels over those of Matern 5/2 that suit the same curve.
 RBF_LONGER = -0.7
-MATERN_LONGER = {0.5: 1.75, 1.5: 0.7, 2.5: 0.0}
+MATERN_LONGER = {0.5: 1.75, 1.5: 0.7, 2.5: 0.0}  # by their smoothness nu
 NEIGHBOUR = 0.5  # shortest lengthscale in distances between rows
 WAVES = (0.5, 1.0, 2.0)  # of w in exp(-2 sin^2 / w^2): from peaked to nearly a sine
 SHORTEST_DECAY = 2.0  # periods over which a wave keeps its shape, at least

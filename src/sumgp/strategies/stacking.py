@@ -20,14 +20,7 @@ from sumgp.laws import UnitFreeLaw
 from sumgp.priors import MOST_OUTPUTS_ON_THEIR_OWN
 from sumgp.strategies.averaging import WIDENING, Build
 from sumgp.strategies.left_out import Known, LeftOut, RowNoise, TrainingRows, heaviest, left_out, mixed
-from sumgp.strategies.own_outputs import (
-    LeftOutValues,
-    OwnComponent,
-    moved_left_out,
-    own_component,
-    own_left_out,
-    own_priors,
-)
+from sumgp.strategies.own_outputs import LeftOutValues, OwnComponent, moved_left_out, own_component, own_left_out, own_priors
 from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent
 from sumgp.strategies.weight_component import Component
 
@@ -158,11 +151,7 @@ def _one_output_at_a_time(y: np.ndarray, known: Known, noise: RowNoise, blocks: 
 
 
 def stacked(
-    problem: FitProblem,
-    fitted: Fitted,
-    law: UnitFreeLaw | None,
-    F: np.ndarray | None = None,
-    jointly: Build | None = None,
+    problem: FitProblem, fitted: Fitted, law: UnitFreeLaw | None, F: np.ndarray | None = None, jointly: Build | None = None
 ) -> Fitted:
     """The fit with independent outputs beside it; ``F`` (R, T): noise of closed data obeys it.
 

@@ -2,12 +2,11 @@
 
 from sumgp_studies.experiments.approximations import Approximations
 from sumgp_studies.experiments.catalogue import all_problems
-from sumgp_studies.experiments.damped_oscillator import DampedOscillator
 from sumgp_studies.experiments.double_pendulum import N_ROWS, TRAINING_ROWS, DoublePendulum
 from sumgp_studies.experiments.free_fall import FreeFall
-from sumgp_studies.experiments.harmonic_oscillator import HarmonicOscillator
 from sumgp_studies.experiments.log_sine import LogSine
 from sumgp_studies.experiments.methods import Method, Settings, all_methods, method_named, order
+from sumgp_studies.experiments.oscillators import DampedOscillator, HarmonicOscillator
 from sumgp_studies.experiments.pendulum_data import (
     FOLDER,
     download_recordings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sumgp_studies.experiments.harmonic_oscillator import HarmonicOscillator
+from sumgp_studies.experiments.oscillators import HarmonicOscillator
 from sumgp_studies.experiments.problem import Cell, Dataset, Problem, grid
 
 ENGINES = ("gaussian", "moments", "laplace", "variational", "ep")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from sumgp_studies.experiments.approximations import Approximations
-from sumgp_studies.experiments.damped_oscillator import DampedOscillator
 from sumgp_studies.experiments.double_pendulum import DoublePendulum
 from sumgp_studies.experiments.free_fall import FreeFall
-from sumgp_studies.experiments.harmonic_oscillator import HarmonicOscillator
 from sumgp_studies.experiments.log_sine import LogSine
+from sumgp_studies.experiments.oscillators import DampedOscillator, HarmonicOscillator
 from sumgp_studies.experiments.problem import Problem
 from sumgp_studies.experiments.triangle import Triangle
 

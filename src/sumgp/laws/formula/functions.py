@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,7 @@ class Program:
         results: list[Array] = []
         with np.errstate(all="ignore"):
             for step in self.steps:
-                results.append(_result(step, [results[i] for i in step.arguments], values))
+                results.append(_result(step, results, values))
         return results
 
     def stacked(self, results: Sequence[Array], n: int) -> np.ndarray:
@@ -81,10 +81,10 @@ class Program:
                 if step.kind == "symbol":
                     gradient[step.content] = weight
                     continue
-                slopes = _slopes(step, [results[i] for i in step.arguments])
-                for argument, slope in zip(step.arguments, slopes, strict=True):
+                for argument, slope in zip(step.arguments, _slopes(step, results), strict=True):
                     if self.steps[argument].active:
-                        weights[argument] = weights.get(argument, 0.0) + weight * slope
+                        part = weight if slope is None else weight * slope
+                        weights[argument] = weights[argument] + part if argument in weights else part
         return gradient
 
 
@@ -198,28 +198,28 @@ def _reach(steps: Sequence[Step], end: int) -> tuple[int, ...]:
     return tuple(sorted(found, reverse=True))
 
 
-def _result(step: Step, arguments: list[Array], values: Values) -> Array:
+def _result(step: Step, results: Sequence[Array], values: Values) -> Array:
+    if step.kind == "scalar":
+        return step.content.value(results[step.arguments[0]])
     if step.kind == "number":
         return step.content
     if step.kind == "symbol":
         return values[step.content]
-    if step.kind == "scalar":
-        return step.content.value(arguments[0])
     combine: Callable = np.add if step.kind == "sum" else np.multiply
-    result = arguments[0]
-    for argument in arguments[1:]:
-        result = combine(result, argument)
-    return result
+    return reduce(combine, [results[i] for i in step.arguments])
 
 
-def _slopes(step: Step, arguments: list[Array]) -> list[Array]:
-    """Derivative of a step by each of its arguments."""
+def _slopes(step: Step, results: Sequence[Array]) -> Sequence[Array | None]:
+    """Derivative of a step by each of its arguments; None = one."""
+    if step.kind == "sum":
+        return [None] * len(step.arguments)
+    arguments = [results[i] for i in step.arguments]
     if step.kind == "scalar":
         return [step.content.slope(arguments[0])]
-    one: Array = np.float64(1.0)
-    if step.kind == "sum":
-        return [one] * len(arguments)
+    if len(arguments) == 2:
+        return arguments[::-1]
     # Products of all others from both sides: dividing the whole product by one factor would fail at zero.
+    one: Array = np.float64(1.0)
     before, after = [one], [one]
     for left, right in zip(arguments[:-1], arguments[:0:-1], strict=True):
         before.append(before[-1] * left)

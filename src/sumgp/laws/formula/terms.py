@@ -16,14 +16,7 @@ from sumgp.transforms import Absolute, Cos, Exp, Identity, Log, Power, Sin, Squa
 MAX_TERMS = 300  # a law that would have more when multiplied out, and more than twice its parts, is left as it is
 MAX_TERMS_INSIDE = 100  # the same for the arguments of its functions, where multiplying out gains little
 
-_TRANSFORMS: dict[str, Transform] = {
-    "abs": Absolute(),
-    "exp": Exp(),
-    "log": Log(),
-    "sin": Sin(),
-    "cos": Cos(),
-    "tan": Tan(),
-}
+_TRANSFORMS: dict[str, Transform] = {"abs": Absolute(), "exp": Exp(), "log": Log(), "sin": Sin(), "cos": Cos(), "tan": Tan()}
 _ROOTS = (FUNCTIONS["sqrt"], FUNCTIONS["power"], FUNCTIONS["abs"])
 
 

@@ -2,6 +2,5 @@
 
 from sumgp.paper_method.engines.expectation_propagation import ExpectationPropagation
 from sumgp.paper_method.engines.laplace import Laplace
-from sumgp.paper_method.engines.moments import Gaussian, MomentMatched
-from sumgp.paper_method.engines.sites import Engine, EvidenceGradient, SiteResult
+from sumgp.paper_method.engines.sites import Engine, EvidenceGradient, Gaussian, MomentMatched, SiteResult
 from sumgp.paper_method.engines.variational import Variational

@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 from sumgp.errors import NumericalError, Status, warn
 from sumgp.numerics import backtrack
 from sumgp.paper_method.engines import sites as engine
-from sumgp.paper_method.engines.moments import MomentMatched
+from sumgp.paper_method.engines.sites import MomentMatched
 from sumgp.paper_method.likelihoods import Likelihood, Terms
 
 # Relative gain in log density that round-off may hide.

@@ -152,12 +152,7 @@ def _quadrature(transform: Transform, noise: np.ndarray, reference: np.ndarray) 
     rates = transform.derivative(reference[:, None] + error) * error  # d h / d log noise
     mean = values @ weights
     centred = values - mean[:, None]
-    return (
-        mean - transform.value(reference),
-        centred**2 @ weights,
-        rates @ weights,
-        2.0 * (centred * rates) @ weights,
-    )
+    return (mean - transform.value(reference), centred**2 @ weights, rates @ weights, 2.0 * (centred * rates) @ weights)
 
 
 def _delta(transform: Transform, noise: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from sumgp.paper_method.likelihoods.base import Likelihood, NoisySites, Terms, column
-from sumgp.paper_method.likelihoods.gaussian import GaussianLikelihood, LinkedLikelihood
-from sumgp.paper_method.likelihoods.noncentral import NoncentralSquare
+from sumgp.paper_method.likelihoods.gaussian import GaussianLikelihood, LinkedLikelihood, NoncentralSquare
 from sumgp.transforms import Square, Transform
 
 POWERS = (0, 1, 2, 2, 3, 0, 1, 2)  # of the scale in each field of Terms: how often it is differentiated by u

@@ -139,11 +139,7 @@ class _Search:
 
 
 def law_smooth(
-    prior: MarkovPrior,
-    series: TimeSeries,
-    law: PointLaw,
-    reference: np.ndarray | None = None,
-    max_steps: int = MOST_STEPS,
+    prior: MarkovPrior, series: TimeSeries, law: PointLaw, reference: np.ndarray | None = None, max_steps: int = MOST_STEPS
 ) -> LawSmooth:
     """Condition on data and law; ``law`` is given at the series' distinct times, in their order.
 

@@ -1,4 +1,4 @@
-"""The paper's toy problem (section 4.1, appendix C.1): position and velocity of a spring, energy conserved."""
+"""Position and velocity of a spring: energy conserved (section 4.1, appendix C.1), or decaying (appendices A.2, C.2)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from sumgp_studies.experiments.problem import Cell, Dataset, Family, Problem, gr
 
 @dataclass(frozen=True)
 class HarmonicOscillator(Problem):
-    """z = z0 sin(omega0 t), v = z0 omega0 cos(omega0 t) with k/2 z^2 + m/2 v^2 = E, z0 = sqrt(2 E / k)."""
+    """z = a(t) sin(omega t), v = dz/dt with a(t) = z0 exp(-b t / 2m) and k/2 z^2 + m/2 v^2 = E(t), z0 = sqrt(2 E(0) / k).
+
+    omega^2 = omega0^2 - (b / 2m)^2, as in the paper's text; the authors' program uses another frequency where b is not zero.
+    """
 
     energy: float = 0.8
     mass: float = 1.0
     omega0: float = 1.0
+    damping: float = 0.0  # b
 
     name = "harmonic_oscillator"
     title = "Harmonic oscillator"
@@ -31,12 +35,20 @@ class HarmonicOscillator(Problem):
 
     def truth(self, t: np.ndarray) -> np.ndarray:
         """(n, 2) position and velocity at times (n,)."""
-        amplitude = np.sqrt(2.0 * self.energy / self.stiffness)
-        return np.column_stack([amplitude * np.sin(self.omega0 * t), amplitude * self.omega0 * np.cos(self.omega0 * t)])
+        decay = self.damping / (2.0 * self.mass)
+        omega = np.sqrt(self.omega0**2 - decay**2)
+        amplitude = np.sqrt(2.0 * self.energy / self.stiffness) * np.exp(-decay * t)
+        z = amplitude * np.sin(omega * t)
+        return np.column_stack([z, amplitude * omega * np.cos(omega * t) - decay * z])
 
     def delayed(self, delay: np.ndarray, X: np.ndarray) -> np.ndarray:
         """(n, 2) the motion of this energy that starts later by ``delay`` (1,): nothing else is left open."""
         return self.truth(X[:, 0] - delay[0])
+
+    def energy_at(self, X: np.ndarray) -> np.ndarray:
+        """(n,) energy E(t) at inputs (n, 1)."""
+        z, v = self.truth(X[:, 0]).T
+        return self.stiffness / 2 * z**2 + self.mass / 2 * v**2
 
     def dataset(self, cell: Cell, seed: int) -> Dataset:
         return self.observed_with(cell, self.generator(cell, seed))
@@ -45,6 +57,7 @@ class HarmonicOscillator(Problem):
         """The data set whose noise and missing entries come from the given random numbers."""
         t_train, t_test = np.linspace(0.0, 10.0, 20), np.linspace(-0.1, 10.0, 100)
         terms = [Term("z", self.stiffness / 2, Square()), Term("v", self.mass / 2, Square())]
+        total = self.energy_at if self.damping else self.energy
         return Dataset(
             X_train=t_train[:, None],
             Y_train=measured(self.truth(t_train), cell, generator),
@@ -52,9 +65,20 @@ class HarmonicOscillator(Problem):
             F_test=self.truth(t_test),
             outputs=("z", "v"),
             inputs=("t",),
-            constraint=SumConstraint(terms, self.energy),
+            constraint=SumConstraint(terms, total),
             formula="k/2*z**2 + m/2*v**2 = E",
-            constants={"k": self.stiffness, "m": self.mass, "E": self.energy},
+            constants={"k": self.stiffness, "m": self.mass, "E": total},
             motion="d(z, t) = v",
-            family=Family(self.delayed, (0.0,)),
+            family=None if self.damping else Family(self.delayed, (0.0,)),
         )
+
+
+@dataclass(frozen=True)
+class DampedOscillator(HarmonicOscillator):
+    """The same with damping: the energy decays, so the total of the law varies with time."""
+
+    damping: float = 0.1
+
+    name = "damped_oscillator"
+    title = "Damped harmonic oscillator"
+    number = 4
