@@ -61,24 +61,20 @@ def complete(
     of the row) or "fit". Measured cells stay as they are. sd and interval are those of a measurement, noise included.
     """
     check_file(out, force)
-    console = Console(stderr=as_json)
-    constants = arguments.constants(constant or [])
+    console, constants = Console(stderr=as_json), arguments.constants(constant or [])
     reading, settings = Reading(separator, decimal), Settings(noise, strategy, kernel, plug_in, seed)
     labels = None if panel is None else _labels(data, panel, reading)
-    if labels is not None and outputs is None:
+    if panel is not None and outputs is None:
         taken = {panel, *arguments.names(inputs, "--inputs"), *arguments.extra_columns(constants)}
         outputs = ",".join(f"`{name}`" for name in read_table(data, reading).columns if name not in taken)
     chosen = chosen_columns(data, inputs, outputs, constants, reading)
-
-    def filled(frame: pd.DataFrame) -> tuple[Completion, list[str]]:
-        return _filled(model_of(constraint, constants, chosen, settings), frame, (level, smooth), console)
-
-    parts = [(label, *filled(chosen.frame[rows])) for label, rows in _series(labels, len(chosen.frame))]
+    parts = []
+    for label, rows in _series(labels, len(chosen.frame)):
+        gp, how = model_of(constraint, constants, chosen, settings), (level, smooth)
+        parts.append((label, *_filled(gp, chosen.frame[rows], how, console)))
     write_file(out, as_csv(_table(parts, panel, chosen.frame, labels)))
     warned = [f"{label}: {text}" if label else text for label, _, told in parts for text in told]
-    if note := escape_note([*chosen.frame.columns]):
-        warned.append(note)
-    _say(console, as_json, [done for _, done, _ in parts], warned, out)
+    _say(console, as_json, [done for _, done, _ in parts], [*warned, escape_note([*chosen.frame.columns])], out)
 
 
 def _labels(data: Path, panel: str, reading: Reading) -> pd.Series:
@@ -134,6 +130,7 @@ def _filled(
 
 def _say(console: Console, as_json: bool, parts: list[Completion], warned: list[str], out: Path) -> None:
     """What was filled, what to look at, and where it is."""
+    warned = [text for text in warned if text]
     rows = sum(len(done.mean) for done in parts)
     gaps, by_law = (
         sum(int(a.sum()) for a in cells) for cells in ([~d.measured for d in parts], [d.determined for d in parts])

@@ -79,7 +79,7 @@ def _asked(rows: Rows, data: Rows, place: np.ndarray) -> Iterator[tuple[np.ndarr
     fit = rows.used.any(axis=1) & missing.any(axis=1) & (data.inputs[place, 0] == rows.inputs[:, 0])
     fit &= np.all(~missing | ~measured[place], axis=1)
     groups: dict[tuple[int, int, bytes], list[int]] = {}
-    for i in np.flatnonzero(fit):
+    for i in np.flatnonzero(fit).tolist():
         lost = np.flatnonzero(missing[i])
         t = lost[np.argmax((after - before)[place[i], lost])]
         first, last = int(before[place[i], t]) + 1, int(after[place[i], t])
