@@ -172,3 +172,13 @@ def test_laws_with_derivatives_fill_rows_too(law: str) -> None:
     assert filled["z"].to_numpy() == pytest.approx(y[:, 0])
     assert filled["v"].iloc[7] == pytest.approx(truth[7, 1], abs=0.1)
     assert filled["v_lower"].iloc[7] < truth[7, 1] < filled["v_upper"].iloc[7]
+
+
+def test_cells_in_very_small_units_are_filled_as_well() -> None:
+    """What the law fixes is rounded to remove round-off, which must not remove the number."""
+    t, Y = composition(1000, closed=True, n=12)
+    holed = Y * 1e-20
+    holed[4, 1] = np.nan
+    done = ConstrainedGP("a + b + c = 1e-19", outputs=["a", "b", "c"], **FAST).fit(t, holed).completion(t, holed)
+    assert done.determined[4, 1]
+    assert done.mean[4, 1] == pytest.approx(1e-20 * Y[4, 1], rel=1e-9)

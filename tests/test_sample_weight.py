@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.gaussian_process.kernels import Matern
 
 import sumgp
 from sumgp import Conditioned, ConstrainedGP, DataError, Linearized, Projected, Transformed, Unconstrained
+from sumgp.report.scores import leave_one_out
 from sumgp.solvers.dense import Automatic
 from sumgp.solvers.joint import JointEvidence
 from sumgp.solvers.markov.evidence import MarkovObjectiveEvidence
@@ -116,3 +118,42 @@ def test_weights_go_through_a_model_file(tmp_path) -> None:
     gp = model().fit(X, Y, sample_weight=WEIGHTS)
     gp.save(tmp_path / "m.sumgp")
     np.testing.assert_array_equal(sumgp.load(tmp_path / "m.sumgp").predict(X), gp.predict(X))
+
+
+@pytest.mark.parametrize("law", [None, "a + b = 1"])
+def test_left_out_rows_of_the_report_have_their_weights(law: str | None) -> None:
+    """Weights on a known noise are the same as noise given row by row; rows of weight zero are not there."""
+    weights = np.where(np.arange(N) == 9, 0.0, WEIGHTS)
+    used, sds = weights > 0, 0.05 / np.sqrt(WEIGHTS)[:, None] * np.ones((N, 2))
+    weighted = leave_one_out(model(law, noise=0.05).fit(X, Y, sample_weight=weights))
+    given = leave_one_out(model(law, noise=sds[used]).fit(X[used], Y[used]))
+    np.testing.assert_allclose(weighted.standardised, given.standardised, rtol=1e-6)
+    np.testing.assert_allclose(weighted.rmse, given.rmse, rtol=1e-6)
+    rows = leave_one_out(model(law, noise=sds).fit(X, Y, sample_weight=weights))  # noise of the row of weight zero as well
+    assert rows.standardised.shape == given.standardised.shape
+
+
+@pytest.mark.parametrize("solver", ["dense", "vecchia"])
+def test_left_out_rows_with_estimated_noise_and_weights(solver: str, tmp_path: Path) -> None:
+    """A row left out by hand: the fit of the others at the same hyperparameters; also from a stored model."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(size=(64, 2))
+    weights = np.where(np.arange(64) % 2, 0.05, 1.0)
+    f = np.column_stack([np.sin(5 * x[:, 0]), np.cos(4 * x[:, 1])])
+    y = f + 0.1 / np.sqrt(weights)[:, None] * rng.standard_normal((64, 2))
+    settings = {"outputs": ["a", "b"], "uncertainty": "plug-in", "kernel": Matern(0.5, nu=2.5)}
+    gp = ConstrainedGP(None, solver=solver, **settings).fit(x, y, sample_weight=weights)
+    found = leave_one_out(gp)
+    component, inputs = gp.fitted_.components[0], gp.scaling_.inputs(x)
+    for i in (0, 1, 20, 21):
+        mean, covariance = component.marginals(inputs[[i]], x[[i]])
+        # Precisions: what the others say is what all say, less what the row itself says.
+        R = component.noise_covariance / weights[i]
+        others = np.linalg.inv(np.linalg.inv(covariance[0]) - np.linalg.inv(R))
+        own = gp.scaling_.outputs(y[[i]])[0]
+        expected = others @ (np.linalg.solve(covariance[0], mean[0]) - np.linalg.solve(R, own))
+        z = (own - expected) / np.sqrt(np.diagonal(others + R))
+        np.testing.assert_allclose(found.standardised[i], z, rtol=1e-3)
+    gp.save(tmp_path / "weighted.sumgp")
+    stored = leave_one_out(sumgp.load(tmp_path / "weighted.sumgp"))
+    np.testing.assert_allclose(stored.standardised, found.standardised, rtol=1e-9)

@@ -90,8 +90,8 @@ def _numbers(column: pd.Series, name: str, source: str, decimal: str) -> np.ndar
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
         remedy = "convert it to numbers; dates are for input columns"
         raise DataError(source, f"numbers in column {name!r}", str(column.dtype), remedy)
-    values = np.full(len(column), np.nan)
-    for row in np.flatnonzero(column.notna().to_numpy()):
+    values, filled = np.full(len(column), np.nan), np.flatnonzero(column.notna().to_numpy())
+    for row in filled:
         word = str(column.iloc[row]).strip()
         try:
             values[row] = _as_float(word, decimal)
@@ -101,6 +101,8 @@ def _numbers(column: pd.Series, name: str, source: str, decimal: str) -> np.ndar
                 remedy = "write dates as year-month-day, 2024-05-31, in every row of an input column"
             elif decimal == "." and _is_number(word.replace(",", ".")):
                 remedy = "it looks like a decimal comma: add --decimal ,"
+            elif row == filled[0] and not any(_is_number(str(cell).strip()) for cell in column.dropna()):
+                remedy = "name the columns with --outputs, without it"
             got = f"{word[:40]!r} in row {row + 1}"
             raise DataError(source, f"numbers in column {name!r}", got, remedy) from error
     return _finite(values, name, source)

@@ -131,6 +131,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         with threads_for(problem.y.size):
             fitted = strategy.fit(problem.in_order())
         self._keep(problem, law, strategy, fitted)
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        self.fit_report_.details.update({} if weights is None else {"sample_weight": weights})
         self.bounding_: Bounding | None = bounding
         self.fit_report_.details.update(soft_law_report(law) if law is not None and law.learnt else {})
         self.fit_report_.details["closed_data"] = not isinstance(strategy, Unconstrained) and soundness.check_closed(problem)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 SHOWN_ROWS = 5  # of the table in a notebook
 NAMED_ROWS = 5  # in a warning
+DIGITS = 14  # of a row's largest cell that hold no round-off
+MOST_DECIMALS = 22  # whose power of ten is a double without error
+TRACE = 1e-9  # of an output's standard deviation: below zero by round-off
 
 
 @dataclass(frozen=True, repr=False)
@@ -171,6 +174,7 @@ def given_rows(posterior: Posterior, y: np.ndarray) -> RowPosterior:
         spread = np.where(fixed[:, :, None] | fixed[:, None, :], 0.0, spread)
         rounded = rounding(balance, balance.at(measured[0], posterior.x), np.isnan(y)) * scaling.y_scale
         spread += np.eye(y.shape[1]) * np.where(fixed, rounded, 0.0)[:, None] ** 2
+    spread = np.where(np.isnan(y)[:, :, None] & np.isnan(y)[:, None, :], spread, 0.0)
     known = RowPosterior(exact, spread, posterior.x, posterior.data, None, fixed, posterior.calendar)
     true = replace(known, mean=scaling.restore(f[0]), covariance=f[1] * units)
     if posterior.ends is not None and posterior.bounding is not None:
@@ -200,13 +204,40 @@ def complete_rows(posterior: Posterior, y: np.ndarray, level: float, smooth_meas
     rows = given_rows(posterior, y)
     measurement, measured = rows.observed(), ~np.isnan(y)
     lower, upper = measurement.interval(level)
-    mean, std = measurement.mean, measurement.std
+    fixed = measurement.determined
+    assert fixed is not None
+    mean = np.where(fixed, _without_round_off(measurement.mean), measurement.mean)
+    std = np.where(measured, 0.0, measurement.std)
+    lower, upper = np.where(std > 0, lower, mean), np.where(std > 0, upper, mean)
+    _warn_of_negative(mean, measured, posterior)
     if smooth_measured:
         below, above = rows.interval(level)
         mean, std = np.where(measured, rows.mean, mean), np.where(measured, rows.std, std)
         lower, upper = np.where(measured, below, lower), np.where(measured, above, upper)
-    assert measurement.determined is not None
-    return Completion(mean, std, lower, upper, measured, measurement.determined, level, rows)
+    return Completion(mean, std, lower, upper, measured, fixed, level, rows)
+
+
+def _without_round_off(cells: np.ndarray) -> np.ndarray:
+    """Rows (n, T) to the decimals that their largest cell has with ``DIGITS`` digits: sums of decimals stay decimals.
+
+    Rows of very small numbers stay as they are: their powers of ten have round-off of their own.
+    """
+    largest = np.maximum(np.max(np.abs(cells), axis=1, keepdims=True), np.finfo(float).tiny)
+    decimals = np.maximum(DIGITS - 1 - np.floor(np.log10(largest)), 0)
+    unit = 10.0 ** np.minimum(decimals, MOST_DECIMALS)
+    return np.where(decimals <= MOST_DECIMALS, np.round(cells * unit) / unit, cells)
+
+
+def _warn_of_negative(mean: np.ndarray, measured: np.ndarray, posterior: Posterior) -> None:
+    """Shares and budgets seldom are: where no measured value is below zero, a filled one may be a bound not told."""
+    y = posterior.data.y
+    below = np.sum(~measured & (mean < -TRACE * posterior.scaling.y_scale), axis=0)
+    for t in np.flatnonzero((below > 0) & np.all(np.isnan(y) | (y >= 0), axis=0)):
+        name = posterior.data.output_names[t]
+        warn(
+            f"complete: {counted(int(below[t]), 'filled cell')} of {name!r} below zero, where no measured one is; "
+            f"if that cannot be, add the law {name + ' >= 0'!r}"
+        )
 
 
 def _balance(posterior: Posterior) -> Balance | None:

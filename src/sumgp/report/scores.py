@@ -68,22 +68,23 @@ def leave_one_out(model: ConstrainedGP) -> LeftOut:
 
 
 def _row_noise(model: ConstrainedGP, component: PosteriorComponent) -> RowNoise:
-    """Each row's own noise where it was given, noise that outputs share, and noise that obeys the law where the data do."""
-    data, scaling = model.data_, model.scaling_
-    if not isinstance(model.noise, str):
-        known = read_noise(model.noise, scaling.y_scale, (), len(data.y)).known
-        assert known is not None
-        return RowNoise(known)
+    """Each row's own noise where it was given, noise that outputs share, and noise that obeys the law where the data do.
+
+    Over the row's weight, if it has one.
+    """
+    data, scaling, details = model.data_, model.scaling_, model.fit_report_.details
+    weights = np.asarray(details.get("sample_weight", np.ones(len(data.y))))
+    estimated = isinstance(model.noise, str)
+    given = read_noise("shared" if estimated else model.noise, scaling.y_scale, (), len(weights)).weighted(weights)
     F = None
-    details = model.fit_report_.details
-    if "noise_covariance" in details:
-        return RowNoise(np.broadcast_to(component.noise, data.y.shape), between=component.noise_covariance)
+    if estimated and "noise_covariance" in details:
+        return RowNoise(np.broadcast_to(component.noise, data.y.shape), None, component.noise_covariance, given.row_factor)
     # Models of version 0.1 do not say so themselves.
     old = details.get("closed_data", False) and details.get("law") == "on the task covariance"
-    if details.get("noise_within_law", old):
+    if estimated and details.get("noise_within_law", old):
         assert isinstance(model.law_, SumLaw)
         F = task_rows(model.law_, data, scaling).F
-    return RowNoise(np.broadcast_to(component.noise, data.y.shape), F)
+    return RowNoise.learnt(given, component.noise, len(data.y), F)
 
 
 def law_violation(model: ConstrainedGP, posterior: Posterior, plain: Posterior | None) -> Violation:

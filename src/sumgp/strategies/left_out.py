@@ -30,12 +30,14 @@ NO_NOISE = 1e-10  # variance along a direction in which closed data have none, a
 class RowNoise:
     """Noise of the measurements: variances (N, T), and the law F (R, T) that noise of closed data obeys.
 
-    ``between`` (T, T) is the covariance of each row's noise where outputs share some; it comes before both.
+    ``between`` (T, T) is the covariance of each row's noise where outputs share some, times the row's ``factor`` (N,); it
+    comes before both.
     """
 
     variances: np.ndarray
     F: np.ndarray | None = None
     between: np.ndarray | None = None
+    factor: np.ndarray | None = None
 
     @classmethod
     def of(cls, prior: MultitaskPrior, theta: np.ndarray, n_rows: int) -> RowNoise:
@@ -54,7 +56,10 @@ class RowNoise:
         """For blocks ``rows`` (B, n) of which the entries ``seen`` (k,) were measured."""
         if self.between is not None:
             one = _whitened(np.kron(np.eye(rows.shape[1]), self.between)[np.ix_(seen, seen)])
-            return Whitening(*(np.broadcast_to(part, (len(rows), *np.shape(part))) for part in one))
+            same = Whitening(*(np.broadcast_to(part, (len(rows), *np.shape(part))) for part in one))
+            if self.factor is None:
+                return same
+            return same.times(np.sqrt(self.factor[rows]).repeat(len(self.between), axis=1)[:, seen])
         if self.F is None:
             sd = np.sqrt(self.variances[rows].reshape(len(rows), -1)[:, seen])
             eye = np.eye(len(seen))
@@ -76,6 +81,12 @@ class Whitening(NamedTuple):
     roots: np.ndarray
     inverses: np.ndarray
     log_sizes: np.ndarray
+
+    def times(self, sds: np.ndarray) -> Whitening:
+        """Of noise ``sds`` (B, k) times as large, where all entries of a row have the same factor."""
+        directions = np.einsum("bkq,bqk->bk", self.roots, self.inverses)  # of an entry: of a row, those that have noise
+        sizes = self.log_sizes + np.sum(directions * np.log(sds), axis=1)
+        return Whitening(sds[:, :, None] * self.roots, self.inverses / sds[:, None, :], sizes)
 
 
 def _whitened(R: np.ndarray) -> Whitening:
