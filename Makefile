@@ -54,7 +54,7 @@ test: $(READY)
 	@$(MAKE) --no-print-directory -j 3 types pages suite  # side by side: what waits leaves its core to the others
 
 suite: $(READY)
-	$(BIN)/python -W 'ignore:Unable to activate' -m slipcover -m pytest -q
+	$(BIN)/python -m pytest -q --cov --cov-report=term:skip-covered
 
 types: $(READY)
 	$(BIN)/python -m mypy
@@ -111,6 +111,6 @@ mutants: $(READY)
 
 # Keeps .venv, which is slow to make; remove that folder by hand to start from nothing.
 clean:
-	rm -rf site demo-output bench-output soak-output browser-output build dist
+	rm -rf site demo-output bench-output soak-output browser-output build dist htmlcov .coverage
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

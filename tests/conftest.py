@@ -14,6 +14,33 @@ os.environ["MPLBACKEND"] = "Agg"
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("repeatable")
 
+# Measuring the lines that a test runs makes it half as slow again. It is left out for whole fits that are judged by their
+# numbers, whose lines the tests of the parts or others beside them run too, and for tests of tools, studies and texts.
+UNMEASURED = tuple(
+    f"tests/{place}"
+    for place in (
+        *("calibration/", "properties/", "studies/", "cli/test_bench", "laws/test_formula_fuzz"),
+        *("conformance/test_engines.py::test_promised", "conformance/test_strategies.py::test_promised"),
+        *("equivalence/test_never_worse", "paper_method/test_engines_mcmc"),
+        "strategies/test_collocated_fields.py::test_the_heat_equation_halves_the_error",
+        "strategies/test_markov_fits.py::test_long_series_choose",
+        "strategies/test_markov_fits.py::test_repeated_and_unordered_times",
+        "strategies/test_markov_fits.py::test_samples_lie_on_the_law",
+        "strategies/test_markov_fits.py::test_the_same_hyperparameters_are_found",
+        "strategies/test_markov_motion.py::test_units_and_the_order_of_outputs",
+        "strategies/test_vecchia_fits.py::test_exact_data_with_near_duplicates",
+        "strategies/test_vecchia_fits.py::test_noise_covariance_between_outputs",
+        "strategies/test_vecchia_fits.py::test_order_of_rows_and_outputs",
+        "strategies/test_vecchia_fits.py::test_outputs_in_other_units",
+        *("trust/test_families", "trust/test_flat_curves", "trust/test_many_periods", "trust/test_output_order"),
+        *("trust/test_several_laws", "trust/test_single_points"),
+        *("test_architecture", "test_docs_examples", "test_families_tool", "test_fit_report_page", "test_gallery"),
+        *("test_import_order", "test_never_worse_tool", "test_notebook", "test_random_problems"),
+        *("test_start_up", "test_text_rules"),
+    )
+)
+
+
 MOST_PROCESSES = 5  # a container may see more cores than it may use; each process takes 400 MB
 
 
@@ -32,6 +59,8 @@ def rng() -> np.random.Generator:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a fixture of their module run in one process, so that it is computed once."""
     for item in items:
+        if item.nodeid.startswith(UNMEASURED):
+            item.add_marker("no_cover")
         found = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
         if any(fixture.scope == "module" for *_, fixture in found):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))

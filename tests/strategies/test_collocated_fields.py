@@ -96,7 +96,7 @@ def test_saved_models_predict_the_same(model: ConstrainedGP, tmp_path) -> None:
 
 @pytest.mark.parametrize("seen", [0, 3])
 def test_two_outputs_one_hardly_measured(seen: int) -> None:
-    """Cauchy-Riemann: u + i v = exp(x + i y); where v is never measured, it follows up to a constant."""
+    """Cauchy-Riemann: u + i v = exp(x + i y); where v is never measured, it follows up to a constant, and the status says so."""
     generator = np.random.default_rng(0)
     X = generator.uniform(-1.0, 1.0, (30, 2))
     truth = np.exp(X[:, :1]) * np.column_stack([np.cos(X[:, 1]), np.sin(X[:, 1])])
@@ -108,7 +108,8 @@ def test_two_outputs_one_hardly_measured(seen: int) -> None:
     error = model.predict(X)[:, 1] - truth[:, 1]
     assert np.std(error) < 0.05
     assert seen == 0 or np.abs(np.mean(error)) < 0.05
-    assert model.fit_report_["status"] == "converged"
+    open_level = "converged, but law and data hardly determine 'v', which was never measured"
+    assert model.fit_report_["status"] == ("converged" if seen else open_level)
 
 
 def test_a_field_that_varies_too_fast_says_so() -> None:
