@@ -96,7 +96,7 @@ def test_saved_models_predict_the_same(model: ConstrainedGP, tmp_path) -> None:
 
 @pytest.mark.parametrize("seen", [0, 3])
 def test_two_outputs_one_hardly_measured(seen: int) -> None:
-    """Cauchy-Riemann: u + i v = exp(x + i y); where v is never measured, it follows up to a constant, and the status says so."""
+    """Cauchy-Riemann: u + i v = exp(x + i y). Never measured, v follows up to a constant, and the status says so."""
     generator = np.random.default_rng(0)
     X = generator.uniform(-1.0, 1.0, (30, 2))
     truth = np.exp(X[:, :1]) * np.column_stack([np.cos(X[:, 1]), np.sin(X[:, 1])])
