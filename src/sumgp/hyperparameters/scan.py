@@ -1,8 +1,9 @@
 """What each output alone says: lengthscales to start a search from, and noises, in common or their own.
 
 Starts come from a look at every lengthscale that the rows can tell apart, with y ~ N(0, s^2 (K + m 1 1^T + r^2 I)). After
-one eigendecomposition of K + m 1 1^T for a lengthscale, the evidence is closed form for any noise ratio r, and highest at s^2 = y^T (K + m 1 1^T + r^2 I)^-1 y / n. The local maxima
-over lengthscales are where the search begins; a curve of many periods has one that no start from the prior leads to.
+one eigendecomposition of K + m 1 1^T for a lengthscale, the evidence is closed form for any noise ratio r, and highest at
+s^2 = y^T (K + m 1 1^T + r^2 I)^-1 y / n. The local maxima over lengthscales are where the search begins; a curve of many
+periods has one that no start from the prior leads to.
 """
 
 from __future__ import annotations
