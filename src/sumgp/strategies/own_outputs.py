@@ -16,14 +16,7 @@ from sumgp.priors import MultitaskPrior, OneOutputTask, hyper_priors, quasi_peri
 from sumgp.solvers import JointGaussian
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.left_out import GOLDEN
-from sumgp.strategies.output_posterior import (
-    KernelFamily,
-    OutputPosterior,
-    grid_of,
-    law_noise,
-    output_posterior,
-    own_grid,
-)
+from sumgp.strategies.output_posterior import KernelFamily, OutputPosterior, grid_of, law_noise, output_posterior, own_grid
 from sumgp.strategies.problem import FitProblem, PosteriorComponent, closed_imbalance
 from sumgp.strategies.vecchia_output import MapOutput
 from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moved_onto_law, moving_metric
