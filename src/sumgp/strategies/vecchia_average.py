@@ -34,7 +34,7 @@ class _LogPosterior(NamedTuple):
 
     def value(self, parameters: np.ndarray) -> float:
         """At these parameters, of a prior that integrates to one whatever the number of parameters."""
-        return len(self.objective.rows.x) * self.objective(parameters)[0] + self.objective.prior.log_mass
+        return len(self.objective.rows.x) * self.objective.value(parameters) + self.objective.prior.log_mass
 
 
 def drawn_fits(search: MapSearch, random_state: int) -> DrawnFits | None:

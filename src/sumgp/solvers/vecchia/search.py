@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -96,12 +97,14 @@ class KernelChoice(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Rows that kernels are compared on, with their blocks, the first log signals (q,), and whom to tell of progress."""
+    """Rows that kernels are compared on, with their blocks, the first log signals (q,), whom to tell of progress, and where
+    searches for the like have ended before, by the title of the kernels."""
 
     rows: MixedRows
     blocks: tuple[BlockGroup, ...]
     log_signal: np.ndarray
     progress: Callable[[str], None]
+    starts: Mapping[str, np.ndarray]
 
     def objective(self, choice: KernelChoice) -> MixedObjective:
         """Of these kernels on these rows."""
@@ -168,11 +171,12 @@ def fit_map(
     candidates: tuple[KernelChoice, ...],
     solver: Vecchia,
     progress: Callable[[str], None],
+    starts: Mapping[str, np.ndarray] = MappingProxyType({}),
 ) -> MapSearch:
     """The candidate of highest posterior density on some rows, then on all of them.
 
-    ``candidates`` run from rough to smooth; those beside the second are tried after it, then smoother ones while these are
-    better.
+    ``candidates`` run from rough to smooth; those beside the second, or the first that ``starts`` names, are tried after it,
+    then further ones while these are better.
     """
     half_range = 0.5 * np.ptp(rows.x, axis=0)
     scale = np.where(half_range > 0, half_range, 1.0)
@@ -180,7 +184,7 @@ def fit_map(
     if len(rows.x) > count:
         some = rows.at(spread_rows(rows.x / scale, count, solver.block))
     blocks = make_blocks(some.x / scale, solver.block, solver.neighbours)
-    best, compared = _best_kernel(Compared(some, blocks, log_signal, progress), candidates)
+    best, compared = _best_kernel(Compared(some, blocks, log_signal, progress, starts), candidates)
     end, total = compared[best], sum(end.found.evaluations for end in compared.values())
     least = least_theta(end)
     for count in _stages(len(some.x), len(rows.x)):
@@ -258,7 +262,7 @@ def _best_kernel(on: Compared, candidates: tuple[KernelChoice, ...]) -> tuple[st
     may_be_own = on.rows.own_kernels and on.rows.n_latents > 1
     own = [with_own()] if may_be_own else []
     while (nested := chosen[best].nested) is not None:
-        title = tried(nested, partial(_with_long_range, near=compared[best]))
+        title = tried(nested, partial(_with_long_range, near=compared[best], starts=on.starts))
         if criterion(title) >= min(map(criterion, [best, *own])):
             break
         best = title
@@ -278,25 +282,27 @@ def _compared(on: Compared, candidates: tuple[KernelChoice, ...]) -> dict[int, S
                 found[number] = search_near(objective, found[beside], FURTHER_STEPS, PRECISION, found[beside].value)
             else:
                 start = np.concatenate([_first_theta(candidates[number]), on.log_signal, on.rows.start()])
-                found[number] = _searched(objective, start)
+                found[number] = _searched(objective, start, on.starts)
         return found[number].value if number in found else np.inf
 
-    middle = min(1, len(candidates) - 1)
+    named = [number for number, choice in enumerate(candidates) if kernel_title(choice.kernels) in on.starts]
+    middle = named[0] if named else min(1, len(candidates) - 1)
     for number in (middle, middle + 1, middle - 1):
         tried(number, middle)
     best = min(found, key=lambda number: found[number].value)
-    while tried(best + 1, best) < found[best].value:
-        best += 1
+    for step in (1, -1):
+        while tried(best + step, best) < found[best].value:
+            best += step
     return {number: SearchEnd(objectives[number], end) for number, end in found.items()}
 
 
-def _with_long_range(objective: MixedObjective, near: SearchEnd) -> Found:
+def _with_long_range(objective: MixedObjective, near: SearchEnd, starts: Mapping[str, np.ndarray]) -> Found:
     """End of the search for the kernel with a further term; what it leaves to the first one has a shorter range."""
     prior, p = near.objective.prior, near.objective.kernels.n_parameters
     shorter = near.found.parameters.copy()
     shorter[:p] += np.where(prior.is_length, np.log(SHORTER_RANGE), 0.0)
     theta = objective.kernels.each[0].kernel.theta[p:]
-    return _searched(objective, np.insert(shorter, [p] * len(theta), theta))
+    return _searched(objective, np.insert(shorter, [p] * len(theta), theta), starts)
 
 
 def _with_own_kernels(objective: MixedObjective, near: SearchEnd, limit: float) -> Found:
@@ -310,9 +316,12 @@ def _with_own_kernels(objective: MixedObjective, near: SearchEnd, limit: float) 
     return search_near(objective, shared._replace(parameters=start, metric=metric), OWN_STEPS, PRECISION, limit)
 
 
-def _searched(objective: MixedObjective, start: np.ndarray) -> Found:
-    """From a start far away: roughly first, then with the curvature found there."""
-    near = with_curvature(objective, search(objective, start, FIRST_STEPS, FIRST_PRECISION))
+def _searched(objective: MixedObjective, start: np.ndarray, starts: Mapping[str, np.ndarray]) -> Found:
+    """From a start far away: roughly first, then with the curvature found there; at once with that of ``starts``."""
+    near = Found(starts.get(kernel_title(objective.kernels), start), np.inf, Status.STEP_LIMIT, 0, np.eye(len(start)))
+    if near.parameters is start:
+        near = search(objective, start, FIRST_STEPS, FIRST_PRECISION)
+    near = with_curvature(objective, near)
     more = search_near(objective, near, FURTHER_STEPS, PRECISION)
     return more._replace(evaluations=near.evaluations + more.evaluations)
 
