@@ -20,10 +20,8 @@ from sumgp.solvers.vecchia.search import (
     KernelChoice,
     MapSearch,
     SearchEnd,
-    Vecchia,
-    check_map_memory,
     fit_map,
     kernel_title,
-    map_bytes,
     spread_rows,
 )
+from sumgp.solvers.vecchia.solver import Vecchia, check_map_memory, map_bytes
