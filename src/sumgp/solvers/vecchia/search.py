@@ -29,10 +29,11 @@ LARGER, FEW_STAGES = 6, 4  # times the rows of the search before; this many time
 FIRST_STEPS, FURTHER_STEPS, LAST_STEPS, OWN_STEPS = 60, 25, 25, 60
 FIRST_PRECISION = 1.0  # of the log posterior, before the curvature is known
 KEPT_RANGE = 0.5  # of a further term's lengthscales on some rows, at least, on all rows
-# Few rows: neighbours and rows of a block, times those that kernels were compared with. A smooth field has few turns over
-# few rows, and all of them tell of its lengthscale: with 64 neighbours it came out a fifth too long and intervals too narrow
-# (one map held 80 % then, 96 with this). Twice as many leave errors 2 to 4 % larger, four times gain nothing more.
-WIDER = 3
+# Few rows and smooth kernels: neighbours and rows of a block, times those that kernels were compared with. A smooth field
+# has few turns over few rows, and all of them tell of its lengthscale: with 64 neighbours it came out a fifth too long and
+# intervals too narrow (one map held 80 % then, 96 with this). Twice as many leave errors 2 to 4 % larger, four times gain
+# nothing more. Fields up to Matern 3/2, whose near neighbours hide the far ones, stay as they are.
+WIDER, SMOOTH = 3, 2.5  # times as many; nu of a Matern kernel from which on it is smooth
 WORTH_REFINING = 12.0  # of Schwarz's criterion behind the best: others cannot come near it by more neighbours
 PRECISION = 0.05  # of the log posterior, which hyperparameters within their own uncertainty change by a half
 
@@ -157,14 +158,19 @@ def fit_map(
 
 
 def _refined(best: str, compared: dict[str, SearchEnd], blocks: tuple[BlockGroup, ...]) -> tuple[str, dict[str, SearchEnd]]:
-    """The best by Schwarz's criterion and all ends, those within its reach searched again with other blocks."""
-    limit, refined = compared[best].criterion() + WORTH_REFINING, {}
+    """The best by Schwarz's criterion and all ends, smooth ones within its reach searched again with other blocks."""
+    limit, refined = compared[best].criterion() + WORTH_REFINING, dict(compared)
     for title, end in compared.items():
-        if end.criterion() < limit:
+        if end.criterion() < limit and _is_smooth(end.objective.kernels):
             objective = replace(end.objective, blocks=(blocks,) * len(end.objective.kernels.each))
             found = search_near(objective, end.found, FURTHER_STEPS, PRECISION)
             refined[title] = SearchEnd(objective, found._replace(evaluations=found.evaluations + end.found.evaluations))
-    return min(refined, key=lambda title: refined[title].criterion()), compared | refined
+    return min(refined, key=lambda title: refined[title].criterion()), refined
+
+
+def _is_smooth(kernels: LatentKernels) -> bool:
+    """True if some term is smooth."""
+    return any(getattr(term.kernel, "nu", np.inf) >= SMOOTH for c in kernels.each for term in c.terms)
 
 
 def _stages(first: int, last: int) -> list[int]:
