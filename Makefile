@@ -1,4 +1,4 @@
-# make test | test-cpus | test-browser | test-wheel | demo | app | bench | docs | format | soak | mutants | clean
+# make test | test-long | test-cpus | test-browser | test-wheel | demo | app | bench | docs | format | soak | mutants | clean
 # Each target first creates .venv (Python 3.11 or newer) with the versions in constraints.txt.
 
 # Matrices here are small: threads inside BLAS cost more than they give.
@@ -24,7 +24,7 @@ ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/
 $(shell rm -f $(READY) $(BENCH_READY) $(BROWSER_READY))
 endif
 
-.PHONY: test suite types pages test-cpus test-browser test-wheel demo app bench docs format soak mutants clean
+.PHONY: test test-long suite types pages test-cpus test-browser test-wheel demo app bench docs format soak mutants clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -54,7 +54,11 @@ test: $(READY)
 	@$(MAKE) --no-print-directory -j 3 types pages suite  # side by side: what waits leaves its core to the others
 
 suite: $(READY)
-	$(BIN)/python -m pytest -q --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -q -m "not long" --cov --cov-report=term:skip-covered
+
+# Whole fits that are judged by their numbers: random problems, calibration, many periods, families, orders and units.
+test-long: $(READY)
+	$(BIN)/python -m pytest -q -m long
 
 types: $(READY)
 	$(BIN)/python -m mypy

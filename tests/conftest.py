@@ -14,29 +14,42 @@ os.environ["MPLBACKEND"] = "Agg"
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("repeatable")
 
-# Measuring the lines that a test runs makes it half as slow again. It is left out for whole fits that are judged by their
-# numbers, whose lines the tests of the parts or others beside them run too, and for tests of tools, studies and texts.
-UNMEASURED = tuple(
+# Whole fits that are judged by their numbers: `make test-long` runs them, `make test` does not. Other tests, of the parts,
+# run their lines too.
+LONG = tuple(
     f"tests/{place}"
     for place in (
-        *("calibration/", "properties/", "studies/", "cli/test_bench", "laws/test_formula_fuzz"),
+        *("calibration/", "properties/", "equivalence/test_never_worse", "laws/test_formula_fuzz"),
         *("conformance/test_engines.py::test_promised", "conformance/test_strategies.py::test_promised"),
-        *("equivalence/test_never_worse", "paper_method/test_engines_mcmc"),
+        "paper_method/test_engines_mcmc",
+        "strategies/test_collocated_fields.py::test_a_field_that_varies_too_fast",
+        "strategies/test_collocated_fields.py::test_a_law_shows_waves",
+        "strategies/test_collocated_fields.py::test_data_that_are_all_noise",
         "strategies/test_collocated_fields.py::test_the_heat_equation_halves_the_error",
+        "strategies/test_collocated_fields.py::test_two_outputs_one_hardly_measured",
         "strategies/test_markov_fits.py::test_long_series_choose",
         "strategies/test_markov_fits.py::test_repeated_and_unordered_times",
         "strategies/test_markov_fits.py::test_samples_lie_on_the_law",
         "strategies/test_markov_fits.py::test_the_same_hyperparameters_are_found",
         "strategies/test_markov_motion.py::test_units_and_the_order_of_outputs",
         "strategies/test_vecchia_fits.py::test_exact_data_with_near_duplicates",
-        "strategies/test_vecchia_fits.py::test_noise_covariance_between_outputs",
         "strategies/test_vecchia_fits.py::test_order_of_rows_and_outputs",
         "strategies/test_vecchia_fits.py::test_outputs_in_other_units",
-        *("trust/test_families", "trust/test_flat_curves", "trust/test_many_periods", "trust/test_output_order"),
-        *("trust/test_several_laws", "trust/test_single_points"),
+        *("trust/test_dependent_maps", "trust/test_families", "trust/test_flat_curves", "trust/test_many_periods"),
+        *("trust/test_output_order", "trust/test_several_laws", "trust/test_single_points"),
+        "test_random_problems.py::test_random_problems_end_well",
+    )
+)
+# Measuring the lines that a test runs doubles its time. It is left out where the tests of the parts run them too, and for
+# tests of tools, studies and texts.
+UNMEASURED = tuple(
+    f"tests/{place}"
+    for place in (
+        *("equivalence/", "faults/", "studies/", "trust/", "cli/test_bench", "conformance/test_solvers"),
+        *("strategies/test_eliminated_fields", "strategies/test_markov_motion"),
         *("test_architecture", "test_docs_examples", "test_families_tool", "test_fit_report_page", "test_gallery"),
-        *("test_import_order", "test_never_worse_tool", "test_notebook", "test_random_problems"),
-        *("test_start_up", "test_text_rules"),
+        *("test_import_order", "test_many", "test_never_worse_tool", "test_notebook", "test_predict_map"),
+        *("test_random_problems", "test_start_up", "test_text_rules"),
     )
 )
 
@@ -59,6 +72,8 @@ def rng() -> np.random.Generator:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a fixture of their module run in one process, so that it is computed once."""
     for item in items:
+        if item.nodeid.startswith(LONG):
+            item.add_marker("long")
         if item.nodeid.startswith(UNMEASURED):
             item.add_marker("no_cover")
         found = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()

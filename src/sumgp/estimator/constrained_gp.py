@@ -31,7 +31,7 @@ from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Bounding, Completion, Posterior, RowPosterior, complete_rows, given_rows
 from sumgp.priors import map_candidates, read_noise, read_weights, rougher_candidates
-from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, typical_range
+from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, typical_range, with_own_noises
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,8 +64,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         "integrated" (hyperparameters averaged over) or "plug-in". With more than 1500 measurements and under Markov()
         hyperparameters are plugged in, with bands as much wider as averages are.
     groups
-        lists of outputs that share one scale and noise (coordinates); None = those in one norm(...) of a formula,
-        and each other output on its own.
+        lists of outputs that share one scale and noise (coordinates); None = those in one norm(...) of a formula
+        share a scale, and a noise unless the data show that it differs, and each other output is on its own.
     rank
         rank of B in the task covariance B B^T + diag(v); None = full.
     restarts
@@ -202,7 +202,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         period = preparation.period_of(self.strategy, ordered, scaling)
         candidates = preparation.chosen_candidates(kernel, half_range, y.shape[1], self.strategy, imposed, period)
         candidates = map_candidates(half_range) if solver.on_blocks and kernel is None else candidates
-        return FitProblem(
+        problem = FitProblem(
             data=data,
             scaling=scaling,
             law=imposed,
@@ -218,7 +218,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             bounds=bounds,
             rougher=rougher_candidates(half_range) if kernel is None else (),
             default_kernels=kernel is None,
-        ), law
+        )
+        by_law = self.groups is None and self.noise == "per-output" and not isinstance(self.strategy, Transformed)
+        return with_own_noises(problem) if by_law else problem, law
 
     def _keep(self, problem: FitProblem, law: Law | None, strategy: Strategy, fitted: Fitted) -> None:
         self.law_ = law

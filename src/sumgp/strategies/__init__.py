@@ -5,7 +5,7 @@ from sumgp.strategies.collocated import Collocated
 from sumgp.strategies.conditioned import Conditioned
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed
 from sumgp.strategies.linearized import LawEngine, Linearized, law_spacing
-from sumgp.strategies.own_outputs import Cells, OwnComponent
+from sumgp.strategies.own_outputs import Cells, OwnComponent, with_own_noises
 from sumgp.strategies.problem import (
     DEFAULT_RESTARTS,
     MANY_PARAMETERS,

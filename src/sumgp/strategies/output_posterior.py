@@ -21,6 +21,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.numerics import cholesky, cholesky_inverse, solve_cholesky, solve_lower
 from sumgp.priors import KernelDerivatives, KernelOnPoints, MultitaskPrior, derivative_gram, local_lengthscales, smoothness
+from sumgp.strategies.noise_evidence import LawNoise, share_noise
 
 MEAN_VARIANCE = MultitaskPrior.mean_variance
 JITTER = 1e-10  # of the prior variance, on the diagonal
@@ -30,12 +31,9 @@ SMALLEST_SQUARE = 1e-12  # unit-free: a column of equal values has no amplitude 
 KEPT, KEPT_OF_MANY = 12, 4  # kernels of an output that predictions are averaged over; each keeps a factor of all rows
 KEPT_SHARE = 0.003  # of the heaviest one's weight, below which a point is not kept
 FINE_ROWS = 120  # rows up to which every place of a grid is looked at
-SAME = 0.15  # of log noise sds that outputs of one group share
 ALIKE_LENGTH = 0.7  # of log lengthscales: a factor of two
 ALIKE_RATIO = 0.7  # of log noise ratios
 UNLIKE = 0.1  # share of outputs that have nothing in common with the others
-NEGLIGIBLE = 1e-6  # weight of a grid point that says nothing
-FAINT = 1e-12  # density that other outputs cannot rule out
 
 
 class GridPoint(NamedTuple):
@@ -65,19 +63,6 @@ class KernelFamily:
         return self.thetas if self.centres is None else self.centres[output] + self.thetas
 
 
-@dataclass(frozen=True)
-class LawNoise:
-    """Imbalances g (M,) of measured rows under a law, unit-free, and the squares (M, T) of their slopes by the outputs."""
-
-    g: np.ndarray
-    squares: np.ndarray
-
-    def log_density(self, variances: np.ndarray) -> np.ndarray:
-        """(C,) for noise variances (T, C)."""
-        total = np.maximum(self.squares @ variances, np.finfo(float).tiny)
-        return -0.5 * np.sum(self.g[:, None] ** 2 / total + np.log(total), axis=0)
-
-
 def around(points: np.ndarray, width: float, prior: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     """(C, C) probabilities of grid points (C, p) around each of them, of one kind and within ``width``, or of any."""
     distance = np.sum((points[:, None] - points) ** 2, axis=2)
@@ -105,31 +90,16 @@ def pool(
         return np.log(L) + np.log(expected)
 
 
-def share_noise(weights: np.ndarray, log_sd: np.ndarray, groups: Sequence[Sequence[int]]) -> None:
-    """Multiply the weights of an output by what the others of its group say, in place.
-
-    ``weights`` are logarithms (T, K, R), ``log_sd`` those of the noise sds.
-    """
-    bins = np.arange(log_sd.min() - 1.0, log_sd.max() + 1.0, 0.5 * SAME)
-    for group in groups:
-        if len(group) < 2:
-            continue
-        said = {}
-        for t in group:
-            w = np.exp(weights[t] - weights[t].max()).ravel()
-            heavy = w > NEGLIGIBLE
-            z = (bins[:, None] - log_sd[t].ravel()[heavy]) / SAME
-            said[t] = np.log(np.exp(-0.5 * z**2) @ w[heavy] / w.sum() + FAINT)
-        for t in group:
-            others = sum(said[u] for u in group if u != t)
-            weights[t] += np.interp(log_sd[t], bins, others)
-
-
-class _Grid(NamedTuple):
-    """Log weight and amplitude s^2 (T, ratios) of outputs under one kernel."""
+class Grid(NamedTuple):
+    """Log weight and amplitude s^2 (T, ratios) of outputs under one kernel, (T, kernels, ratios) under several."""
 
     log_weight: np.ndarray
     size: np.ndarray
+
+    @property
+    def log_sd(self) -> np.ndarray:
+        """Of the noise, at each point."""
+        return np.log(RATIOS) + 0.5 * np.log(self.size)
 
 
 def own_grid(
@@ -143,6 +113,16 @@ def own_grid(
 
     Outputs of one of the ``groups`` have one noise sd; ``law``: how rows miss a law, which tells of their noise.
     """
+    grid = whole_grid(x, y, families)
+    weights = _pooled(*grid, families, law)
+    share_noise(weights, grid.log_sd, groups)
+    most = KEPT if len(x) <= FINE_ROWS else KEPT_OF_MANY
+    kernels = [[(f.kernel, theta) for f in families for theta in f.thetas_of(t)] for t in range(y.shape[1])]
+    return [_kept(*of_output, most) for of_output in zip(weights, grid.size, kernels, strict=True)]
+
+
+def whole_grid(x: np.ndarray, y: np.ndarray, families: Sequence[KernelFamily]) -> Grid:
+    """Log evidence and amplitude of each output y (N, T, NaN = not measured) alone, under all kernels."""
     measured = ~np.isnan(y)
     patterns, pattern_of = np.unique(measured.T, axis=0, return_inverse=True)
     count = sum(len(family.thetas) for family in families)
@@ -159,11 +139,7 @@ def own_grid(
                     weights[together, start + k] = grid.log_weight
                     sizes[together, start + k] = grid.size
             start += len(family.thetas)
-    weights = _pooled(weights, sizes, families, law)
-    share_noise(weights, np.log(RATIOS) + 0.5 * np.log(sizes), groups)
-    most = KEPT if len(x) <= FINE_ROWS else KEPT_OF_MANY
-    kernels = [[(f.kernel, theta) for f in families for theta in f.thetas_of(t)] for t in range(y.shape[1])]
-    return [_kept(*of_output, most) for of_output in zip(weights, sizes, kernels, strict=True)]
+    return Grid(weights, sizes)
 
 
 def _pooled(weights: np.ndarray, sizes: np.ndarray, families: Sequence[KernelFamily], law: LawNoise | None) -> np.ndarray:
@@ -182,7 +158,7 @@ def _pooled(weights: np.ndarray, sizes: np.ndarray, families: Sequence[KernelFam
     return pool(weights, kernels, ratios, prior[:, None] + ratio_prior, told)
 
 
-def _along(kernel: Kernel, x: np.ndarray, y: np.ndarray, thetas: np.ndarray) -> dict[int, _Grid]:
+def _along(kernel: Kernel, x: np.ndarray, y: np.ndarray, thetas: np.ndarray) -> dict[int, Grid]:
     """Evidence along ``thetas``; of many rows every second place first, then the neighbours of maxima."""
     on_points = KernelOnPoints(kernel, x)
     count = len(thetas)
@@ -196,14 +172,14 @@ def _along(kernel: Kernel, x: np.ndarray, y: np.ndarray, thetas: np.ndarray) -> 
     return found
 
 
-def _evidence(K: np.ndarray, y: np.ndarray) -> _Grid:
+def _evidence(K: np.ndarray, y: np.ndarray) -> Grid:
     """Log evidence and amplitude s^2 (T, ratios) of outputs y (n, T)."""
     n = len(y)
     spectrum, U = np.linalg.eigh(K + MEAN_VARIANCE)
     size = np.maximum(spectrum, 0.0)[:, None] + RATIOS**2
     squares = ((U.T @ y) ** 2).T @ (1.0 / size) / n
     squares = np.maximum(squares, SMALLEST_SQUARE)
-    return _Grid(-0.5 * n * np.log(squares) - 0.5 * np.sum(np.log(size), axis=0), squares)
+    return Grid(-0.5 * n * np.log(squares) - 0.5 * np.sum(np.log(size), axis=0), squares)
 
 
 def _kept(log_weight: np.ndarray, size: np.ndarray, kernels: list[tuple[Kernel, np.ndarray]], most: int) -> list[GridPoint]:

@@ -16,7 +16,8 @@ from sumgp.priors import MultitaskPrior, OneOutputTask, hyper_priors, quasi_peri
 from sumgp.solvers import JointGaussian
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.left_out import GOLDEN
-from sumgp.strategies.output_posterior import KernelFamily, LawNoise, OutputPosterior, output_posterior, own_grid
+from sumgp.strategies.noise_evidence import law_noise, noises_differ
+from sumgp.strategies.output_posterior import KernelFamily, OutputPosterior, output_posterior, own_grid, whole_grid
 from sumgp.strategies.problem import FitProblem, PosteriorComponent, closed_imbalance
 from sumgp.strategies.vecchia_output import MapOutput
 from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moved_onto_law, moving_metric
@@ -241,15 +242,19 @@ def _with_lengthscales(problem: FitProblem, apart: float) -> list[KernelFamily]:
     return [KernelFamily(kernel, thetas, prior, centres=centres + longer) for kernel, longer in kernels]
 
 
-def law_noise(problem: FitProblem, law: UnitFreeLaw | None) -> LawNoise | None:
-    """How rows of which all that a law needs was measured miss it; None where their noise obeys the law too."""
-    if law is None or closed_imbalance(problem) is not None:
-        return None
-    filled = np.where(np.isnan(problem.y), 0.0, problem.y)
-    g, J = law.residual(filled, problem.data.x), law.jacobian(filled, problem.data.x)
-    needed = np.einsum("nrt,nt->nr", J**2, np.isnan(problem.y)) == 0
-    usable = needed & np.isfinite(g) & np.isfinite(J).all(axis=2) & np.any(J != 0, axis=2)
-    return LawNoise(g[usable], J[usable] ** 2)
+def with_own_noises(problem: FitProblem) -> FitProblem:
+    """Outputs that share one noise have noises of their own where that is more probable, by each output alone."""
+    noise, order = problem.noise, problem.in_order()
+    seen = (~np.isnan(order.y)).sum(axis=0) >= FEWEST_VALUES
+    groups = [group for group in noise.groups if seen[list(group)].sum() > 1]
+    if not groups or noise.known is not None or noise.row_factor is not None or len(order.y) > MOST_ROWS:
+        return problem
+    kernels = families(order)
+    grid = whole_grid(order.x, order.y, kernels)
+    weights = grid.log_weight + np.concatenate([family.log_prior for family in kernels])[:, None]
+    apart = {g for g in groups if noises_differ(weights, grid.log_sd, [t for t in g if seen[t]])}
+    own = sorted([g for g in noise.groups if g not in apart] + [(t,) for g in apart for t in g])
+    return replace(problem, noise=replace(noise, groups=tuple(own)))
 
 
 def own_component(problem: FitProblem, law: UnitFreeLaw | None = None) -> OwnComponent | None:
