@@ -219,8 +219,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             rougher=rougher_candidates(half_range) if kernel is None else (),
             default_kernels=kernel is None,
         )
-        by_law = self.groups is None and self.noise == "per-output" and not isinstance(self.strategy, Transformed)
-        return with_own_noises(problem) if by_law else problem, law
+        by_law = self.groups is None and any(len(group) > 1 for group in groups)
+        one_noise = by_law and isinstance(self.noise, str) and self.noise == "per-output"
+        return with_own_noises(problem) if one_noise else problem, law
 
     def _keep(self, problem: FitProblem, law: Law | None, strategy: Strategy, fitted: Fitted) -> None:
         self.law_ = law

@@ -12,4 +12,4 @@ from sumgp.hyperparameters.optimise import (
     starting_points,
 )
 from sumgp.hyperparameters.own_lengths import lengths_penalty, own_lengthscales
-from sumgp.hyperparameters.scan import Scan, clustered_rows, row_spacing
+from sumgp.hyperparameters.scan import Scan, clustered_rows, noises_differ, row_spacing, share_noise

@@ -1,19 +1,21 @@
-"""Starts of the hyperparameter search, from a look at every lengthscale that the rows can tell apart.
+"""What each output alone says: lengthscales to start a search from, and noises, in common or their own.
 
-Each output alone: y ~ N(0, s^2 (K + m 1 1^T + r^2 I)). With one eigendecomposition of K + m 1 1^T for a lengthscale, the
-evidence is closed form for any noise ratio r, and highest at s^2 = y^T (K + m 1 1^T + r^2 I)^-1 y / n. The local maxima
-over lengthscales are where the search begins; a curve of many periods has one that no start from the prior leads to.
+Starts come from a look at every lengthscale that the rows can tell apart, with y ~ N(0, s^2 (K + m 1 1^T + r^2 I)). After
+one eigendecomposition of K + m 1 1^T for a lengthscale, the evidence is closed form for any noise ratio r, and highest at
+s^2 = y^T (K + m 1 1^T + r^2 I)^-1 y / n. The local maxima over lengthscales are where the search begins; a curve of many
+periods has one that no start from the prior leads to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
+from scipy.special import logsumexp
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.numerics import LOG_2PI
@@ -237,3 +239,50 @@ def clustered_rows(x: np.ndarray, count: int, clusters: int) -> np.ndarray:
     near = cKDTree(x / np.where(size > 0, size, 1.0))
     _, rows = near.query(near.data[middle], k=max(count // clusters, 1))
     return np.unique(rows)
+
+
+SAME = 0.15  # of log noise sds that outputs of one group share
+NEGLIGIBLE = 1e-6  # weight of a grid point that says nothing
+FAINT = 1e-12  # density that other outputs cannot rule out
+APART = 1.0  # sd of log noise sds around their mean where they differ: by a factor of three
+
+
+def share_noise(weights: np.ndarray, log_sd: np.ndarray, groups: Sequence[Sequence[int]]) -> None:
+    """Multiply the weights of an output by what the others of its group say, in place.
+
+    ``weights`` are logarithms (T, K, R), ``log_sd`` those of the noise sds.
+    """
+    bins = _bins(log_sd)
+    for group in groups:
+        said = _said(weights, log_sd, group, bins) if len(group) > 1 else {}
+        for t in said:
+            others = sum(said[u] for u in group if u != t)
+            weights[t] += np.interp(log_sd[t], bins, others)
+
+
+def noises_differ(weights: np.ndarray, log_sd: np.ndarray, group: Sequence[int]) -> bool:
+    """Whether noises of their own are a more probable cause of the outputs of a group than a common one.
+
+    With a flat prior on a log sd c: sum_c prod_t L_t(c) for one in common, L_t being the likelihoods, and
+    sum_c prod_t sum_s N(s | c, APART^2) L_t(s) for noises around c.
+    """
+    bins = _bins(log_sd)
+    said = np.stack(list(_said(weights, log_sd, group, bins).values()))
+    around = np.exp(-0.5 * ((bins[:, None] - bins) / APART) ** 2)
+    own = np.log(np.exp(said) @ (around / around.sum(axis=0)))
+    return bool(logsumexp(own.sum(axis=0)) > logsumexp(said.sum(axis=0)))
+
+
+def _bins(log_sd: np.ndarray) -> np.ndarray:
+    return np.arange(log_sd.min() - 1.0, log_sd.max() + 1.0, 0.5 * SAME)
+
+
+def _said(weights: np.ndarray, log_sd: np.ndarray, group: Iterable[int], bins: np.ndarray) -> dict[int, np.ndarray]:
+    """Log likelihood of noise sds ``bins`` for each output of a group, up to a constant."""
+    said = {}
+    for t in group:
+        w = np.exp(weights[t] - weights[t].max()).ravel()
+        heavy = w > NEGLIGIBLE
+        z = (bins[:, None] - log_sd[t].ravel()[heavy]) / SAME
+        said[t] = np.log(np.exp(-0.5 * z**2) @ w[heavy] / w.sum() + FAINT)
+    return said

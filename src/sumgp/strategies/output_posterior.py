@@ -19,9 +19,11 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 from sklearn.gaussian_process.kernels import Kernel
 
+from sumgp.hyperparameters import share_noise
+from sumgp.laws import UnitFreeLaw
 from sumgp.numerics import cholesky, cholesky_inverse, solve_cholesky, solve_lower
 from sumgp.priors import KernelDerivatives, KernelOnPoints, MultitaskPrior, derivative_gram, local_lengthscales, smoothness
-from sumgp.strategies.noise_evidence import LawNoise, share_noise
+from sumgp.strategies.problem import FitProblem, closed_imbalance
 
 MEAN_VARIANCE = MultitaskPrior.mean_variance
 JITTER = 1e-10  # of the prior variance, on the diagonal
@@ -61,6 +63,30 @@ class KernelFamily:
     def thetas_of(self, output: int) -> np.ndarray:
         """(L, p) values of theta that are tried for an output."""
         return self.thetas if self.centres is None else self.centres[output] + self.thetas
+
+
+@dataclass(frozen=True)
+class LawNoise:
+    """Imbalances g (M,) of measured rows under a law, unit-free, and the squares (M, T) of their slopes by the outputs."""
+
+    g: np.ndarray
+    squares: np.ndarray
+
+    def log_density(self, variances: np.ndarray) -> np.ndarray:
+        """(C,) for noise variances (T, C)."""
+        total = np.maximum(self.squares @ variances, np.finfo(float).tiny)
+        return -0.5 * np.sum(self.g[:, None] ** 2 / total + np.log(total), axis=0)
+
+
+def law_noise(problem: FitProblem, law: UnitFreeLaw | None) -> LawNoise | None:
+    """How rows of which all that a law needs was measured miss it; None where their noise obeys the law too."""
+    if law is None or closed_imbalance(problem) is not None:
+        return None
+    filled = np.where(np.isnan(problem.y), 0.0, problem.y)
+    g, J = law.residual(filled, problem.data.x), law.jacobian(filled, problem.data.x)
+    needed = np.einsum("nrt,nt->nr", J**2, np.isnan(problem.y)) == 0
+    usable = needed & np.isfinite(g) & np.isfinite(J).all(axis=2) & np.any(J != 0, axis=2)
+    return LawNoise(g[usable], J[usable] ** 2)
 
 
 def around(points: np.ndarray, width: float, prior: np.ndarray, kinds: np.ndarray) -> np.ndarray:
@@ -113,7 +139,7 @@ def own_grid(
 
     Outputs of one of the ``groups`` have one noise sd; ``law``: how rows miss a law, which tells of their noise.
     """
-    grid = whole_grid(x, y, families)
+    grid = grid_of(x, y, families)
     weights = _pooled(*grid, families, law)
     share_noise(weights, grid.log_sd, groups)
     most = KEPT if len(x) <= FINE_ROWS else KEPT_OF_MANY
@@ -121,7 +147,7 @@ def own_grid(
     return [_kept(*of_output, most) for of_output in zip(weights, grid.size, kernels, strict=True)]
 
 
-def whole_grid(x: np.ndarray, y: np.ndarray, families: Sequence[KernelFamily]) -> Grid:
+def grid_of(x: np.ndarray, y: np.ndarray, families: Sequence[KernelFamily]) -> Grid:
     """Log evidence and amplitude of each output y (N, T, NaN = not measured) alone, under all kernels."""
     measured = ~np.isnan(y)
     patterns, pattern_of = np.unique(measured.T, axis=0, return_inverse=True)

@@ -9,15 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 
-from sumgp.hyperparameters import lengths_penalty, own_lengthscales, row_spacing
+from sumgp.hyperparameters import lengths_penalty, noises_differ, own_lengthscales, row_spacing
 from sumgp.laws import UnitFreeLaw, project, projected_draws
 from sumgp.numerics import LOG_2PI
 from sumgp.priors import MultitaskPrior, OneOutputTask, hyper_priors, quasi_periodic, shown_period
 from sumgp.solvers import JointGaussian
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.left_out import GOLDEN
-from sumgp.strategies.noise_evidence import law_noise, noises_differ
-from sumgp.strategies.output_posterior import KernelFamily, OutputPosterior, output_posterior, own_grid, whole_grid
+from sumgp.strategies.output_posterior import KernelFamily, OutputPosterior, grid_of, law_noise, output_posterior, own_grid
 from sumgp.strategies.problem import FitProblem, PosteriorComponent, closed_imbalance
 from sumgp.strategies.vecchia_output import MapOutput
 from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moved_onto_law, moving_metric
@@ -250,7 +249,7 @@ def with_own_noises(problem: FitProblem) -> FitProblem:
     if not groups or noise.known is not None or noise.row_factor is not None or len(order.y) > MOST_ROWS:
         return problem
     kernels = families(order)
-    grid = whole_grid(order.x, order.y, kernels)
+    grid = grid_of(order.x, order.y, kernels)
     weights = grid.log_weight + np.concatenate([family.log_prior for family in kernels])[:, None]
     apart = {g for g in groups if noises_differ(weights, grid.log_sd, [t for t in g if seen[t]])}
     own = sorted([g for g in noise.groups if g not in apart] + [(t,) for g in apart for t in g])
