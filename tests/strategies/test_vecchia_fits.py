@@ -15,7 +15,7 @@ from sumgp import ConstrainedGP, Dense, LinearConstraint, SumGPWarning, Transfor
 from sumgp.errors import ConstraintError, DataError
 from sumgp.estimator import preparation
 from sumgp.solvers import Automatic
-from sumgp.solvers.vecchia import LatentField, LatentMarginals, map_bytes, search
+from sumgp.solvers.vecchia import LatentField, LatentMarginals, map_bytes, solver
 from sumgp.strategies import Asked, choose_map_solver, vecchia_fits
 from sumgp.strategies.vecchia_component import VecchiaComponent
 
@@ -384,7 +384,7 @@ def test_settings_without_effect_are_named() -> None:
 def test_memory_is_known_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:
     assert map_bytes(100_000, 2, 3, False) < 0.3e9
     assert map_bytes(200_000, 2, 3, True) > map_bytes(100_000, 2, 3, True) > map_bytes(100_000, 2, 3, False)
-    monkeypatch.setattr(search, "available_bytes", lambda: 1e6)
+    monkeypatch.setattr(solver, "available_bytes", lambda: 1e6)
     with pytest.raises(DataError, match="parts of the region"):
         ConstrainedGP(SHARES, outputs=NAMES, solver=Vecchia()).fit(*data(shares, 60))
 

@@ -19,21 +19,20 @@ LAW, NAMES = "a + b + c = 1", ["a", "b", "c"]
 ROWS = 100  # fewer than the nodes of a prediction, which is then exact
 
 
-def rows_of(count: int, lost: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Three outputs of sum one that change over different distances, or are ``lost``: multiples of the first."""
+def rows_of(count: int, second: str = "curved") -> tuple[np.ndarray, np.ndarray]:
+    """Three outputs of sum one, the second a "curved" function of the first, a "multiple" of it, or its "own" one."""
     rng = np.random.default_rng(3)
     x = rng.uniform(size=(count, 2))
-    a, b = np.sin(3 * x[:, 0] + x[:, 1]), np.cos(14 * x[:, 1]) * np.sin(9 * x[:, 0])
-    f = np.column_stack([a, 0.5 * a, 1.0 - 1.5 * a]) if lost else np.column_stack([a, b, 1.0 - a - b])
+    a = np.sin(6 * x[:, 0] + 2 * x[:, 1])
+    curved, own = 1.0 / (1.0 + np.exp(-4.0 * a)), np.cos(14 * x[:, 1]) * np.sin(9 * x[:, 0])
+    b = {"curved": curved, "multiple": 0.5 * a, "own": own}[second]
+    f = np.column_stack([a, b, 1.0 - a - b])
     return x, f + 0.1 * rng.standard_normal(f.shape)
 
 
 @pytest.fixture(scope="module")
 def small() -> ConstrainedGP:
-    x, y = rows_of(ROWS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vecchia_own, "BEHIND", np.inf)
-        return ConstrainedGP(LAW, outputs=NAMES, solver=Vecchia()).fit(x, y)
+    return ConstrainedGP(LAW, outputs=NAMES, solver=Vecchia()).fit(*rows_of(ROWS))
 
 
 def own(gp: ConstrainedGP) -> OwnComponent:
@@ -82,12 +81,32 @@ def test_a_stored_model_predicts_the_same(small: ConstrainedGP, tmp_path: Path) 
     np.testing.assert_array_equal(again.posterior(at).std, small.posterior(at).std)
 
 
-@pytest.mark.parametrize("lost", [False, True])
-def test_many_rows_are_fitted_one_by_one_only_where_a_latent_is_lost(lost: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("second", "lost"), [("own", False), ("multiple", True)])
+def test_many_rows_are_fitted_one_by_one_only_where_a_latent_is_lost(
+    second: str, lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(search, "COMPARED_ON", 128)
-    x, y = rows_of(300, lost)
+    x, y = rows_of(300, second)
     gp = ConstrainedGP(LAW, outputs=NAMES, solver=Vecchia()).fit(x, y)
     assert ("kinds" in gp.fit_report_.details) == lost
+
+
+def test_outputs_far_behind_have_no_search_for_kernels_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One kernel each tells that multiples are better together: a search each, from where the shared one ended."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(size=(100, 2))
+    a = np.sin(12 * x[:, 0]) * np.cos(12 * x[:, 1])
+    tried: list[int] = []
+
+    def counted(rows: Any, log_signal: Any, candidates: Any, *given: Any) -> Any:
+        tried.append(len(candidates))
+        return search.fit_map(rows, log_signal, candidates, *given)
+
+    monkeypatch.setattr(vecchia_own, "fit_map", counted)
+    y = np.column_stack([a, 2.0 * a]) + 0.1 * rng.standard_normal((100, 2)) * [1.0, 2.0]
+    gp = ConstrainedGP(outputs=["a", "b"], solver=Vecchia()).fit(x, y)
+    assert gp.fit_report_["kinds"] == {"shared": 1.0}
+    assert tried == [1, 1]
 
 
 def test_gaps_speak_for_outputs_that_vary_together() -> None:

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.gaussian_process.kernels import RBF
 
 import sumgp
 
 ROWS, ASKED = 1000, 300
 NOISE = np.array([0.05, 0.5])
+
+
+def test_the_lengthscale_of_a_smooth_map_is_that_of_all_its_rows() -> None:
+    """With 64 neighbours 1.32 and 1.26, with all rows 1.07 and 1.16: intervals then hold 86 %, where these hold 96."""
+    generator = np.random.default_rng(3143)
+    x = generator.uniform(0, 6, (1000, 2))
+    a = np.sin(x[:, 0] + generator.uniform(0, 6)) * np.cos(x[:, 1] + generator.uniform(0, 6))
+    y = 1 / (1 + np.exp(-3 * a)) + NOISE[0] * generator.standard_normal((1000, 2))[:, 0]
+    gp = sumgp.ConstrainedGP(outputs=["p"], solver=sumgp.Vecchia(), kernel=RBF([1.0, 1.0]), uncertainty="plug-in")
+    lengths = gp.fit(x[:600], y[:600, None]).fit_report_["lengthscales"]
+    np.testing.assert_allclose(lengths, [1.07, 1.16], rtol=0.12)
 
 
 def test_a_share_and_its_log_odds_are_not_taken_for_multiples() -> None:

@@ -34,10 +34,10 @@ class _LogPosterior(NamedTuple):
 
     def value(self, parameters: np.ndarray) -> float:
         """At these parameters, of a prior that integrates to one whatever the number of parameters."""
-        return len(self.objective.rows.x) * self.objective(parameters)[0] + self.objective.prior.log_mass
+        return len(self.objective.rows.x) * self.objective.value(parameters) + self.objective.prior.log_mass
 
 
-def drawn_fits(search: MapSearch, random_state: int) -> DrawnFits | None:
+def drawn_fits(search: MapSearch, random_state: int, draws: int = DRAWS) -> DrawnFits | None:
     """A few draws where the kernels were compared on all rows, None elsewhere: many rows leave little doubt."""
     ends, N = _within_reach(search), len(search.best.objective.rows.x)
     if search.compared_on < N:
@@ -45,7 +45,7 @@ def drawn_fits(search: MapSearch, random_state: int) -> DrawnFits | None:
     maxima = [MapEstimate(end.found.parameters, end.found.value, Status.CONVERGED, ()) for end in ends]
     curvatures = [N * np.linalg.inv(end.found.metric) for end in ends]
     objectives: list[Any] = [_LogPosterior(end.objective) for end in ends]
-    found = integrate(objectives, maxima, None, DRAWS, random_state, curvatures)
+    found = integrate(objectives, maxima, None, draws, random_state, curvatures)
     fits = tuple(ends[draw.candidate].fit(draw.theta) for draw in found.draws)
     return DrawnFits(fits, np.array([draw.weight for draw in found.draws]), found.effective)
 

@@ -10,9 +10,15 @@ import numpy as np
 
 from sumgp.laws import RightSides, UnitFreeLaw, project, projected_draws
 from sumgp.numerics import cholesky
-from sumgp.solvers.vecchia import LatentField, SeparateFields
+from sumgp.solvers.vecchia import LatentField, LatentMarginals, SeparateFields
 from sumgp.strategies.problem import PosteriorComponent
-from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moving_metric
+from sumgp.strategies.weight_component import (
+    LocalPosterior,
+    Unprojected,
+    local_posteriors,
+    moved_onto_law,
+    moving_metric,
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,16 @@ class VecchiaComponent(PosteriorComponent):
 
     def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
         """Each point on its own, before it is moved onto the law."""
-        found = self.field.marginals(x)
+        return self._of_latents(self.field.marginals(x), x_law)
+
+    def at_own_rows(self, x_law: np.ndarray) -> LocalPosterior:
+        """At all rows of the fit, in their order, with ``x_law`` (N, D') of theirs: ``marginals`` by dense algebra."""
+        free = self._of_latents(self.field.at_own_rows, x_law)
+        if self.law is None:
+            return LocalPosterior(free.mean, free.covariance)
+        return moved_onto_law(self.law, free, x_law)
+
+    def _of_latents(self, found: LatentMarginals, x_law: np.ndarray) -> Unprojected:
         mean = self._outputs(found.mean, x_law)
         covariance = self.widening**2 * np.einsum(
             "ti,nij,uj->ntu", self.loading, found.covariance, self.loading, optimize=True

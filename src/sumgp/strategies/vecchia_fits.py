@@ -44,7 +44,7 @@ from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.problem import FitProblem, Fitted, Strategy
 from sumgp.strategies.vecchia_average import drawn_fits
 from sumgp.strategies.vecchia_component import LinearOffset, VecchiaComponent
-from sumgp.strategies.vecchia_own import with_own_outputs
+from sumgp.strategies.vecchia_own import SharedSearch, with_own_outputs
 
 LEAST_COMPLETE = 0.2  # share of the rows in which every output is measured, for an automatic choice
 FEWEST_FOR_CHOICE = 300  # rows in which every output is measured, for the same
@@ -110,7 +110,7 @@ def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
     if problem.uncertainty != "integrated":
         return Fitted((best,), np.ones(1), unit_free, report)
     fitted = _averaged(problem, told, search, Fitted((best.widened(WIDENING),), np.ones(1), unit_free, report))
-    return with_own_outputs(problem, fitted, everywhere, search, kernels)
+    return with_own_outputs(problem, fitted, everywhere, SharedSearch(search, rows), kernels)
 
 
 def _averaged(problem: FitProblem, told: _Told, search: MapSearch, best: Fitted) -> Fitted:

@@ -61,9 +61,10 @@ class MapOutput:
         rows = [place[tuple(row)] for row in x.tolist()]
         residual, variance = (np.empty((len(self.fields), len(x))) for _ in range(2))
         for g, (field, scale) in enumerate(zip(self.fields, self.scales, strict=True)):
-            found = field.marginals(x)
-            left = np.maximum(1.0 - found.covariance[:, 0, 0], LEAST_LEFT)
-            residual[g] = scale * (field.pulled[rows, 0] - found.mean[:, 0]) / left
+            found = field.at_own_rows if field.is_small else field.marginals(x)
+            mean, known = (part[rows] if field.is_small else part for part in (found.mean[:, 0], found.covariance[:, 0, 0]))
+            left = np.maximum(1.0 - known, LEAST_LEFT)
+            residual[g] = scale * (field.pulled[rows, 0] - mean) / left
             variance[g] = scale**2 / left
         weights = softmax(np.log(self.weights)[:, None] + 0.5 * (residual**2 / variance + np.log(variance)), axis=0)
         mean = np.sum(weights * residual, axis=0)

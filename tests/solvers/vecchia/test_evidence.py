@@ -111,7 +111,8 @@ def test_objective_gradient(known: bool, own: bool, points: np.ndarray) -> None:
         theta = np.tile(theta, 3) + 0.2 * rng.standard_normal(6)
     objective = MixedObjective(rows, kernels, blocks, prior)
     at = np.concatenate([theta, [1.0, 2.0, 0.5], rows.start() + 0.1 * rng.standard_normal(len(rows.start()))])
-    _, gradient = objective(at)
+    value, gradient = objective(at)
+    assert objective.value(at) == pytest.approx(value, rel=1e-12)
     h = 1e-5
     slopes = [(objective(at + e)[0] - objective(at - e)[0]) / (2.0 * h) for e in h * np.eye(len(at))]
     np.testing.assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-8)

@@ -46,6 +46,10 @@ def test_all_points_as_nodes_is_exact(by_matrices: bool) -> None:
         np.testing.assert_allclose(np.sqrt(np.diagonal(covariance[i, i])), expected[1], atol=1e-8)
     off = field.marginals(at).covariance[:, 0, 1]
     np.testing.assert_allclose(off, 0.0, atol=1e-10)
+    assert field.is_small is not by_matrices
+    if field.is_small:
+        for own, found in zip(field.at_own_rows, field.marginals(x), strict=True):
+            np.testing.assert_allclose(own, found, atol=1e-8)
 
 
 def test_latents_with_kernels_of_their_own() -> None:
@@ -56,6 +60,7 @@ def test_latents_with_kernels_of_their_own() -> None:
     fields = SeparateFields(tuple(each))
     found, (mean, covariance) = fields.marginals(at), fields.joint(at)
     np.testing.assert_array_equal(found.covariance[:, 0, 1], 0.0)
+    np.testing.assert_allclose(fields.at_own_rows.mean, fields.marginals(x).mean, atol=1e-8)
     for i in range(2):
         expected = dense(x, w[:, i], noise, kernels[i], 9.0, at)
         np.testing.assert_allclose(found.mean[:, i], expected[0], atol=1e-8)

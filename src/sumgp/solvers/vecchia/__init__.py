@@ -3,7 +3,7 @@
 from sumgp.solvers.vecchia.blocks import BlockGroup, make_blocks
 from sumgp.solvers.vecchia.covariance import LatentKernels, ScaledCovariance, elementary, has_elementary_form
 from sumgp.solvers.vecchia.evidence import LatentEvidence, Latents, latent_evidence
-from sumgp.solvers.vecchia.mixing import MEAN_VARIANCE, LengthPrior, MixedObjective, MixedRows
+from sumgp.solvers.vecchia.mixing import LEAST_NOISE, MEAN_VARIANCE, LengthPrior, MixedObjective, MixedRows
 from sumgp.solvers.vecchia.outputs import (
     KnownNoise,
     LinearRows,
@@ -20,10 +20,8 @@ from sumgp.solvers.vecchia.search import (
     KernelChoice,
     MapSearch,
     SearchEnd,
-    Vecchia,
-    check_map_memory,
     fit_map,
     kernel_title,
-    map_bytes,
     spread_rows,
 )
+from sumgp.solvers.vecchia.solver import Vecchia, check_map_memory, map_bytes

@@ -75,7 +75,7 @@ class ScaledCovariance:
         weights = np.array([term.weight for term in self.terms])
         return weights / weights.sum()
 
-    @property
+    @cached_property
     def n_parameters(self) -> int:
         """Length of theta."""
         return len(self.kernel.theta)
@@ -168,7 +168,7 @@ class LatentKernels:
         """True if there is one kernel for all latents."""
         return len(self.each) == 1
 
-    @property
+    @cached_property
     def n_parameters(self) -> int:
         """Length of theta."""
         return sum(covariance.n_parameters for covariance in self.each)

@@ -77,6 +77,38 @@ def latent_evidence(
     return LatentEvidence(value, covariance.gradient(slopes), by_signal, by_w)
 
 
+def latent_log_density(
+    blocks: tuple[BlockGroup, ...], x: np.ndarray, covariance: ScaledCovariance, latents: Latents, mean_variance: float
+) -> float:
+    """log p(w) alone, at about a third of the cost."""
+    scaled, value = x / covariance.lengthscales(x.shape[1]), 0.0
+    for group in blocks:
+        m, n = group.members.shape[1], group.n_new
+        step = max(1, AT_ONCE // m**2)
+        for start in range(0, len(group.members), step):
+            members = group.members[start : start + step]
+            K = covariance.within(scaled[members])
+            K += mean_variance
+            noise = latents.noise[members]
+            for w, log_signal in zip(latents.w[members].transpose(2, 0, 1), latents.log_signal, strict=True):
+                C = float(np.exp(log_signal)) * K
+                C.reshape(len(C), -1)[:, :: m + 1] += noise
+                for one, values in zip(C, w, strict=True):
+                    L = _factor(one)
+                    e = dtrtrs(L, values, lower=1)[0][m - n :]
+                    value -= 0.5 * float(e @ e) + float(np.sum(np.log(L.diagonal()[m - n :])))
+                value -= 0.5 * n * len(C) * LOG_2PI
+    return value
+
+
+def _factor(C: np.ndarray) -> np.ndarray:
+    """L with L L^T = C, in its lower triangle; C is overwritten."""
+    L, failed = dpotrf(C.T, lower=1, overwrite_a=1, clean=0)
+    if failed:
+        raise NumericalError("Vecchia: the covariance of a block is not positive definite; give a larger noise=")
+    return np.asarray(L)
+
+
 def _term_slopes(profile: Profile, weights: np.ndarray, points: np.ndarray, whole: float, in_sum: bool) -> Slopes:
     """By one term's parameters, from ``weights`` (B, m, m), d log p / dK times its share; overwrites them."""
     by_shape = 0.0 if profile.by_shape is None else float(np.sum(weights * profile.by_shape))
@@ -105,9 +137,7 @@ def _blocks_of_one(
     rows[:, range(2, n + 2), range(m - n, m)] = 1.0
     z, diagonal = np.empty((len(C), m)), np.empty((len(C), m))
     for b in range(len(C)):
-        L, failed = dpotrf(C[b].T, lower=1, overwrite_a=1, clean=0)
-        if failed:
-            raise NumericalError("Vecchia: the covariance of a block is not positive definite; give a larger noise=")
+        L = _factor(C[b])
         diagonal[b] = L.diagonal()
         z[b] = rows[b, 0] = dtrtrs(L, w[b], lower=1)[0]
         rows[b] = dtrtrs(L, rows[b].T, lower=1, trans=1)[0].T

@@ -7,6 +7,7 @@ the others are columns that explain them: what a law says is noise alone, and a 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import erf, exp, pi, sqrt
 from typing import NamedTuple
@@ -16,8 +17,8 @@ from scipy.optimize import minimize
 
 from sumgp.errors import NumericalError, Status
 from sumgp.solvers.vecchia.blocks import BlockGroup
-from sumgp.solvers.vecchia.covariance import LatentKernels
-from sumgp.solvers.vecchia.evidence import LatentEvidence, Latents, latent_evidence
+from sumgp.solvers.vecchia.covariance import LatentKernels, ScaledCovariance
+from sumgp.solvers.vecchia.evidence import LatentEvidence, Latents, latent_evidence, latent_log_density
 
 MEAN_VARIANCE = 4.0  # of the constant mean, times the signal's: as elsewhere
 LEAST_NOISE = 1e-4  # sd of the noise in sds of an output: keeps covariances regular and the evidence bounded
@@ -135,37 +136,66 @@ class MixedObjective:
     least: np.ndarray | None = None  # (p,) of theta, above its bounds
 
     def __call__(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        rows, p, q = self.rows, self.kernels.n_parameters, self.rows.n_latents
-        N = len(rows.x)
-        theta, log_signal, mixing = parameters[:p], parameters[p : p + q], parameters[p + q :]
-        M = rows.mixing(mixing)
-        sign, log_det = np.linalg.slogdet(M[:, :q])
-        if sign <= 0:
+        rows, q, N = self.rows, self.rows.n_latents, len(self.rows.x)
+        theta, log_signal, mixing = self._split(parameters)
+        M, log_det = self._mixing(mixing)
+        if M is None:
             return REFUSED, np.zeros(len(parameters))
-        latents = Latents(rows.Z @ M.T, log_signal, rows.noise)
         try:
-            found = self._evidence(latents, theta)
+            found = self._evidence(Latents(rows.Z @ M.T, log_signal, rows.noise), theta)
         except NumericalError:
             return REFUSED, np.zeros(len(parameters))
         noise_part = M[:, :q] @ rows.whitening
         by_M = found.by_w.T @ rows.Z
         by_M[:, :q] += N * (np.linalg.inv(M[:, :q]).T - LEAST_NOISE**2 * noise_part @ rows.whitening.T)
         prior_value, by_theta, by_signal = self.log_prior(parameters)
-        value = found.value + N * (log_det - 0.5 * LEAST_NOISE**2 * float(np.sum(noise_part**2))) + prior_value
+        value = found.value + N * log_det + prior_value
         parts = [found.by_kernel + by_theta, found.by_signal + by_signal, rows.pull_back(mixing, by_M)]
         return -value / N, -np.concatenate(parts) / N
 
+    def value(self, parameters: np.ndarray) -> float:
+        """The same without its gradient."""
+        rows, N = self.rows, len(self.rows.x)
+        theta, log_signal, mixing = self._split(parameters)
+        M, log_det = self._mixing(mixing)
+        if M is None:
+            return REFUSED
+        latents = Latents(rows.Z @ M.T, log_signal, rows.noise)
+        try:
+            found = sum(latent_log_density(*given, MEAN_VARIANCE) for given in self._each(latents, theta))
+        except NumericalError:
+            return REFUSED
+        return -(found + N * log_det + self.log_prior(parameters)[0]) / N
+
+    def _split(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Theta, log signals and mixing parameters."""
+        p, q = self.kernels.n_parameters, self.rows.n_latents
+        return parameters[:p], parameters[p : p + q], parameters[p + q :]
+
+    def _mixing(self, mixing: np.ndarray) -> tuple[np.ndarray | None, float]:
+        """M, None where it turns a latent over, and log |det M_q| with the noise's own prior, per row."""
+        M = self.rows.mixing(mixing)
+        q = self.rows.n_latents
+        sign, log_det = np.linalg.slogdet(M[:, :q])
+        if sign <= 0:
+            return None, 0.0
+        return M, float(log_det - 0.5 * LEAST_NOISE**2 * np.sum((M[:, :q] @ self.rows.whitening) ** 2))
+
     def _evidence(self, latents: Latents, theta: np.ndarray) -> LatentEvidence:
         """Of all latents, those with a kernel of their own one by one."""
-        kernels, x = self.kernels.at(theta), self.rows.x
-        parts = [
-            latent_evidence(blocks, x, covariance, latents.some(kernels.latents(number)), MEAN_VARIANCE)
-            for number, (covariance, blocks) in enumerate(zip(kernels.each, self.blocks, strict=True))
-        ]
+        parts = [latent_evidence(*given, MEAN_VARIANCE) for given in self._each(latents, theta)]
         values, by_kernel, by_signal, by_w = zip(*parts, strict=True)
         return LatentEvidence(
             float(sum(values)), np.concatenate(by_kernel), np.concatenate(by_signal), np.concatenate(by_w, axis=1)
         )
+
+    def _each(
+        self, latents: Latents, theta: np.ndarray
+    ) -> Iterator[tuple[tuple[BlockGroup, ...], np.ndarray, ScaledCovariance, Latents]]:
+        """Blocks, inputs, kernel and latents, kernel by kernel."""
+        kernels = self.kernels.at(theta)
+        for number, (covariance, blocks) in enumerate(zip(kernels.each, self.blocks, strict=True)):
+            yield blocks, self.rows.x, covariance, latents.some(kernels.latents(number))
 
     def log_prior(self, parameters: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Log density of lengthscales and signals up to a constant, and its slopes by both."""

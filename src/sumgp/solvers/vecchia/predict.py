@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtrs
+from scipy.linalg.lapack import dpotrf, dtrtri, dtrtrs
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.errors import NumericalError
@@ -21,6 +21,7 @@ from sumgp.solvers.vecchia.low_rank import Functions, GlobalWeights, Rows, funct
 from sumgp.solvers.vecchia.tree import AverageTree, build_tree, nodes_for_all, nodes_for_each
 
 JOINT_NODES = 4  # times the nodes of one point, for several points together
+EXACT_ROWS = 1024  # of a map, up to which one factor for all of its rows costs less than nodes for each
 SHORTFALL = 1e-12  # of a prior variance: least that is left
 
 
@@ -89,6 +90,32 @@ class LatentField:
             self._from_weights(self.weights, found, ~left, result)
         if left.any():
             self._from_nodes(points, np.flatnonzero(left), result)
+        return result
+
+    @property
+    def is_small(self) -> bool:
+        """True where ``at_own_rows`` may be asked for: few rows, each of which measures all latents alike."""
+        return len(self.x) <= EXACT_ROWS and self.precision.ndim == 1
+
+    @cached_property
+    def at_own_rows(self) -> LatentMarginals:
+        """At all of its rows, exactly, by one factor for each latent.
+
+        With C the covariance of the measured values w and P their precisions, f has mean w - P^-1 C^-1 w and variance
+        P^-1 - P^-1 (C^-1)_nn P^-1.
+        """
+        points, k = self._scaled(self.x)[None], self.n_latents
+        K, noise = self.covariance.within(points)[0] + self.mean_variance, 1.0 / self.precision
+        result = LatentMarginals(np.empty((len(self.x), k)), np.zeros((len(self.x), k, k)))
+        for i, signal in enumerate(self.signal):
+            C = signal * K
+            C.flat[:: len(C) + 1] += noise
+            inverse = dtrtri(_factor(C), lower=1, overwrite_c=1)[0]
+            inverse = np.tril(inverse)
+            w = self.pulled[:, i] * noise
+            result.mean[:, i] = w - noise * (inverse.T @ (inverse @ w))
+            left = noise - noise**2 * np.einsum("mn,mn->n", inverse, inverse)
+            result.covariance[:, i, i] = np.maximum(left, SHORTFALL * noise)
         return result
 
     def _scaled(self, x: np.ndarray) -> np.ndarray:
@@ -210,11 +237,17 @@ class SeparateFields:
 
     def marginals(self, x: np.ndarray) -> LatentMarginals:
         """At each of the points x (n, D) as if it were the only one."""
-        parts = [field.marginals(x) for field in self.each]
-        covariance = np.zeros((len(x), len(parts), len(parts)))
-        for i, part in enumerate(parts):
-            covariance[:, i, i] = part.covariance[:, 0, 0]
-        return LatentMarginals(np.concatenate([part.mean for part in parts], axis=1), covariance)
+        return _side_by_side([field.marginals(x) for field in self.each])
+
+    @property
+    def is_small(self) -> bool:
+        """True where ``at_own_rows`` may be asked for."""
+        return self.each[0].is_small
+
+    @property
+    def at_own_rows(self) -> LatentMarginals:
+        """At all of their rows, exactly."""
+        return _side_by_side([field.at_own_rows for field in self.each])
 
     def joint(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, k) and covariance (k, k, n, n) of points together."""
@@ -227,6 +260,15 @@ class SeparateFields:
     def lengthscales(self) -> list[np.ndarray]:
         """(D,) of each kernel."""
         return [lengths for field in self.each for lengths in field.lengthscales()]
+
+
+def _side_by_side(parts: list[LatentMarginals]) -> LatentMarginals:
+    """Independent latents, one of each part."""
+    mean = np.concatenate([part.mean for part in parts], axis=1)
+    covariance = np.zeros((*mean.shape, len(parts)))
+    for i, part in enumerate(parts):
+        covariance[:, i, i] = part.covariance[:, 0, 0]
+    return LatentMarginals(mean, covariance)
 
 
 def _posterior(C: np.ndarray, values: np.ndarray, cross: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

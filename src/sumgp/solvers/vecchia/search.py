@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import ClassVar, NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
-from sumgp.errors import DataError, Status
-from sumgp.numerics import available_bytes
-from sumgp.priors import MultitaskPrior, leaves
-from sumgp.solvers.dense import Dense, Evidence, Solver
+from sumgp.errors import Status
+from sumgp.priors import leaves
 from sumgp.solvers.vecchia.blocks import BlockGroup, coarse_to_fine, leaf_order, make_blocks
 from sumgp.solvers.vecchia.covariance import LatentKernels
 from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, MixedRows, search, search_near, with_curvature
+from sumgp.solvers.vecchia.solver import Vecchia
 
-NUMBER = 8  # bytes
-WORKSPACE = 60e6  # bytes of blocks that are worked on together, whatever the rows
 FIRST_SHARE = 0.3  # of half the inputs' range: where lengthscales of maps begin
 SHORTER_RANGE = 0.5  # of a term, once another takes the slow part of its work
 LONGER = 8.0  # times the range of a term that the next one has at first
@@ -31,56 +29,13 @@ LARGER, FEW_STAGES = 6, 4  # times the rows of the search before; this many time
 FIRST_STEPS, FURTHER_STEPS, LAST_STEPS, OWN_STEPS = 60, 25, 25, 60
 FIRST_PRECISION = 1.0  # of the log posterior, before the curvature is known
 KEPT_RANGE = 0.5  # of a further term's lengthscales on some rows, at least, on all rows
+# Few rows and smooth kernels: neighbours and rows of a block, times those that kernels were compared with. A smooth field
+# has few turns over few rows, and all of them tell of its lengthscale: with 64 neighbours it came out a fifth too long and
+# intervals too narrow (one map held 80 % then, 96 with this). Twice as many leave errors 2 to 4 % larger, four times gain
+# nothing more. Fields up to Matern 3/2, whose near neighbours hide the far ones, stay as they are.
+WIDER, SMOOTH = 3, 2.5  # times as many; nu of a Matern kernel from which on it is smooth
+WORTH_REFINING = 12.0  # of Schwarz's criterion behind the best: others cannot come near it by more neighbours
 PRECISION = 0.05  # of the log posterior, which hyperparameters within their own uncertainty change by a half
-
-
-@dataclass(frozen=True)
-class Vecchia(Solver):
-    """Blocks of points given their nearest earlier neighbours: many points in several inputs, O(N).
-
-    ``neighbours`` of each block of ``block`` points; predictions rest on ``nodes`` averages over the data, ever larger with
-    their distance from the prediction point.
-    """
-
-    on_blocks: ClassVar[bool] = True
-
-    neighbours: int = 64
-    block: int = 32
-    nodes: int = 112
-
-    def __post_init__(self) -> None:
-        for name, least in (("neighbours", 1), ("block", 1), ("nodes", 2)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise DataError(name, f"a whole number of at least {least}", repr(value), "leave the default")
-
-    def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
-        check_map_memory(len(x), x.shape[1], y.shape[1], bool(np.isnan(y).any()))
-
-    def evidence(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> Evidence:
-        """That of a multitask prior, exact; fits of maps have their own parameters, see ``fit_map``."""
-        return Dense().evidence(prior, x, y)
-
-
-def map_bytes(n_rows: int, n_inputs: int, n_outputs: int, gaps: bool) -> float:
-    """Upper estimate of what a fit and its predictions need beyond the data: rows and a tree of twice as many nodes.
-
-    With gaps each node has a matrix over the latents; outputs one by one have a tree each. 100,000 rows of three outputs:
-    220 MB estimated; without such trees 40 MB more than with 3,000 rows were measured.
-    """
-    carried = n_outputs * (n_outputs + 1) if gaps else n_outputs
-    alone = n_outputs * (10.0 * n_inputs + 18.0) if n_outputs > 1 else 0.0
-    return NUMBER * n_rows * (10.0 * n_inputs + 4.0 * carried + 14.0 * n_outputs + 12.0 + alone) + WORKSPACE
-
-
-def check_map_memory(n_rows: int, n_inputs: int, n_outputs: int, gaps: bool) -> None:
-    """Raise DataError if a fit would need more memory than there is."""
-    needed, free = map_bytes(n_rows, n_inputs, n_outputs, gaps), available_bytes()
-    if needed > free:
-        raise DataError(
-            f"memory: {n_rows} rows need about {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are available; "
-            "fit parts of the region one by one"
-        )
 
 
 class KernelChoice(NamedTuple):
@@ -96,12 +51,14 @@ class KernelChoice(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Rows that kernels are compared on, with their blocks, the first log signals (q,), and whom to tell of progress."""
+    """Rows that kernels are compared on, with their blocks, the first log signals (q,), whom to tell of progress, and where
+    searches for the like have ended before, by the title of the kernels."""
 
     rows: MixedRows
     blocks: tuple[BlockGroup, ...]
     log_signal: np.ndarray
     progress: Callable[[str], None]
+    starts: Mapping[str, np.ndarray]
 
     def objective(self, choice: KernelChoice) -> MixedObjective:
         """Of these kernels on these rows."""
@@ -168,11 +125,12 @@ def fit_map(
     candidates: tuple[KernelChoice, ...],
     solver: Vecchia,
     progress: Callable[[str], None],
+    starts: Mapping[str, np.ndarray] = MappingProxyType({}),
 ) -> MapSearch:
     """The candidate of highest posterior density on some rows, then on all of them.
 
-    ``candidates`` run from rough to smooth; those beside the second are tried after it, then smoother ones while these are
-    better.
+    ``candidates`` run from rough to smooth; those beside the second, or the first that ``starts`` names, are tried after it,
+    then further ones while these are better.
     """
     half_range = 0.5 * np.ptp(rows.x, axis=0)
     scale = np.where(half_range > 0, half_range, 1.0)
@@ -180,7 +138,10 @@ def fit_map(
     if len(rows.x) > count:
         some = rows.at(spread_rows(rows.x / scale, count, solver.block))
     blocks = make_blocks(some.x / scale, solver.block, solver.neighbours)
-    best, compared = _best_kernel(Compared(some, blocks, log_signal, progress), candidates)
+    best, compared = _best_kernel(Compared(some, blocks, log_signal, progress, starts), candidates)
+    if some is rows:
+        wider = make_blocks(rows.x / scale, WIDER * solver.block, WIDER * solver.neighbours)
+        best, compared = _refined(best, compared, wider)
     end, total = compared[best], sum(end.found.evaluations for end in compared.values())
     least = least_theta(end)
     for count in _stages(len(some.x), len(rows.x)):
@@ -194,6 +155,22 @@ def fit_map(
         end = _on_more_rows(end, rows, least, solver)
         total += end.found.evaluations
     return MapSearch(end, total, compared, len(some.x))
+
+
+def _refined(best: str, compared: dict[str, SearchEnd], blocks: tuple[BlockGroup, ...]) -> tuple[str, dict[str, SearchEnd]]:
+    """The best by Schwarz's criterion and all ends, smooth ones within its reach searched again with other blocks."""
+    limit, refined = compared[best].criterion() + WORTH_REFINING, dict(compared)
+    for title, end in compared.items():
+        if end.criterion() < limit and _is_smooth(end.objective.kernels):
+            objective = replace(end.objective, blocks=(blocks,) * len(end.objective.kernels.each))
+            found = search_near(objective, end.found, FURTHER_STEPS, PRECISION)
+            refined[title] = SearchEnd(objective, found._replace(evaluations=found.evaluations + end.found.evaluations))
+    return min(refined, key=lambda title: refined[title].criterion()), refined
+
+
+def _is_smooth(kernels: LatentKernels) -> bool:
+    """True if some term is smooth."""
+    return any(getattr(term.kernel, "nu", np.inf) >= SMOOTH for c in kernels.each for term in c.terms)
 
 
 def _stages(first: int, last: int) -> list[int]:
@@ -258,7 +235,7 @@ def _best_kernel(on: Compared, candidates: tuple[KernelChoice, ...]) -> tuple[st
     may_be_own = on.rows.own_kernels and on.rows.n_latents > 1
     own = [with_own()] if may_be_own else []
     while (nested := chosen[best].nested) is not None:
-        title = tried(nested, partial(_with_long_range, near=compared[best]))
+        title = tried(nested, partial(_with_long_range, near=compared[best], starts=on.starts))
         if criterion(title) >= min(map(criterion, [best, *own])):
             break
         best = title
@@ -278,25 +255,27 @@ def _compared(on: Compared, candidates: tuple[KernelChoice, ...]) -> dict[int, S
                 found[number] = search_near(objective, found[beside], FURTHER_STEPS, PRECISION, found[beside].value)
             else:
                 start = np.concatenate([_first_theta(candidates[number]), on.log_signal, on.rows.start()])
-                found[number] = _searched(objective, start)
+                found[number] = _searched(objective, start, on.starts)
         return found[number].value if number in found else np.inf
 
-    middle = min(1, len(candidates) - 1)
+    named = [number for number, choice in enumerate(candidates) if kernel_title(choice.kernels) in on.starts]
+    middle = named[0] if named else min(1, len(candidates) - 1)
     for number in (middle, middle + 1, middle - 1):
         tried(number, middle)
     best = min(found, key=lambda number: found[number].value)
-    while tried(best + 1, best) < found[best].value:
-        best += 1
+    for step in (1, -1):
+        while tried(best + step, best) < found[best].value:
+            best += step
     return {number: SearchEnd(objectives[number], end) for number, end in found.items()}
 
 
-def _with_long_range(objective: MixedObjective, near: SearchEnd) -> Found:
+def _with_long_range(objective: MixedObjective, near: SearchEnd, starts: Mapping[str, np.ndarray]) -> Found:
     """End of the search for the kernel with a further term; what it leaves to the first one has a shorter range."""
     prior, p = near.objective.prior, near.objective.kernels.n_parameters
     shorter = near.found.parameters.copy()
     shorter[:p] += np.where(prior.is_length, np.log(SHORTER_RANGE), 0.0)
     theta = objective.kernels.each[0].kernel.theta[p:]
-    return _searched(objective, np.insert(shorter, [p] * len(theta), theta))
+    return _searched(objective, np.insert(shorter, [p] * len(theta), theta), starts)
 
 
 def _with_own_kernels(objective: MixedObjective, near: SearchEnd, limit: float) -> Found:
@@ -310,9 +289,12 @@ def _with_own_kernels(objective: MixedObjective, near: SearchEnd, limit: float) 
     return search_near(objective, shared._replace(parameters=start, metric=metric), OWN_STEPS, PRECISION, limit)
 
 
-def _searched(objective: MixedObjective, start: np.ndarray) -> Found:
-    """From a start far away: roughly first, then with the curvature found there."""
-    near = with_curvature(objective, search(objective, start, FIRST_STEPS, FIRST_PRECISION))
+def _searched(objective: MixedObjective, start: np.ndarray, starts: Mapping[str, np.ndarray]) -> Found:
+    """From a start far away: roughly first, then with the curvature found there; at once with that of ``starts``."""
+    near = Found(starts.get(kernel_title(objective.kernels), start), np.inf, Status.STEP_LIMIT, 0, np.eye(len(start)))
+    if near.parameters is start:
+        near = search(objective, start, FIRST_STEPS, FIRST_PRECISION)
+    near = with_curvature(objective, near)
     more = search_near(objective, near, FURTHER_STEPS, PRECISION)
     return more._replace(evaluations=near.evaluations + more.evaluations)
 
