@@ -290,9 +290,10 @@ def chosen_groups(
     return merged_groups(constraint.in_one_unit(outputs, inputs))
 
 
-def shares_noise_by_law(gp: ConstrainedGP, groups: Sequence[Sequence[int]]) -> bool:
+def shares_noise_by_law(gp: Any, groups: Sequence[Sequence[int]]) -> bool:
     """Whether outputs have one noise because a law tells them to be in one unit, and the user said nothing of it."""
-    return gp.groups is None and isinstance(gp.noise, str) and gp.noise == "per-output" and len(groups) < sum(map(len, groups))
+    silent = gp.groups is None and isinstance(gp.noise, str) and gp.noise == "per-output"
+    return silent and any(len(group) > 1 for group in groups)
 
 
 class FitTables(NamedTuple):
