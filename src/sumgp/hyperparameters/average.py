@@ -191,7 +191,7 @@ FIRST = 0.25  # share of the first round in the draws that the law's evidence is
 FEWEST_SCORED = 4  # values of the law's evidence that a guess needs
 NEGLIGIBLE = 0.3  # draws of less than this share of the mean weight are dropped
 
-LogScore = Callable[[int, np.ndarray], float]
+LogScore = Callable[[Sequence[tuple[int, np.ndarray]]], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def integrate(
 ) -> Integration:
     """At most ``2 count`` draws, picked from a larger pool whose posterior density given the data costs little.
 
-    ``score(candidate, theta)`` is the logarithm of what else weighs a draw: the evidence of the law, which costs most.
+    ``score`` gives for pairs of candidate and theta the logarithm of what else weighs them: the evidence of the law.
     None: nothing does.
     """
     if curvatures is None:
@@ -293,9 +293,8 @@ def _learnt(pool: Pool, score: LogScore, count: int, picks: np.random.Generator)
 
 def _score(pool: Pool, counts: np.ndarray, known: dict[int, float], score: LogScore) -> None:
     """Add the scores of picked draws that are not known yet."""
-    for i in np.flatnonzero(counts):
-        if int(i) not in known:
-            known[int(i)] = score(int(pool.owners[i]), pool.thetas[i])
+    new = [int(i) for i in np.flatnonzero(counts) if int(i) not in known]
+    known.update(zip(new, score([(int(pool.owners[i]), pool.thetas[i]) for i in new]), strict=True))
 
 
 def _guess(pool: Pool, known: dict[int, float]) -> np.ndarray:

@@ -19,7 +19,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sumgp.errors import DataError
 from sumgp.laws import LatentMap, TaskRows
 from sumgp.numerics import SchurConditioning, schur_condition
-from sumgp.priors.kernels import HyperPrior, lengthscale_mask, with_theta
+from sumgp.priors.kernels import HyperPrior, lengthscale_mask, local_lengthscales, with_theta
 from sumgp.priors.tasks import TaskCovariance
 
 CENTRE = 0.05  # prior median of noise sd / sd of an output
@@ -298,6 +298,12 @@ class MultitaskPrior:
         for kernel, (s, _) in zip(self.kernels, self.slices, strict=True):
             flags[s] = lengthscale_mask(kernel)
         return flags
+
+    def shortest_lengthscales(self, theta: np.ndarray, half_range: np.ndarray) -> np.ndarray:
+        """(D,) the shortest along each input, or half the range for kernels without one."""
+        each = [local_lengthscales(kernel, theta[s]) for kernel, (s, _) in zip(self.kernels, self.slices, strict=True)]
+        found = [np.broadcast_to(v, half_range.shape) for v in each if len(v) in (1, len(half_range))]
+        return np.min(found, axis=0) if found else half_range.copy()
 
     def log_prior(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Log density of the weak prior, normalised so that priors of different size compare, and its gradient."""
