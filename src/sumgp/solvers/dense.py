@@ -63,7 +63,7 @@ class Entries:
 
     def noise(self, variances: np.ndarray) -> np.ndarray:
         """Variances of the measured entries, from those of the outputs (T,) or of all entries (N, T)."""
-        return self.vector(np.broadcast_to(variances, (self.n_points, self.n_outputs)))
+        return variances.repeat(self.n_points)[self.observed] if variances.ndim == 1 else self.vector(variances)
 
     def noise_gradient(self, diagonal: np.ndarray, by_row: bool) -> np.ndarray:
         """By the variances of the outputs (T,), or of all entries (N, T) if these differ from row to row."""
@@ -154,7 +154,7 @@ class DenseEvidence:
 
     def _add_noise(self, covariance: np.ndarray, variances: np.ndarray) -> None:
         if self._projector is None:
-            covariance[np.diag_indices_from(covariance)] += self.entries.noise(variances)
+            np.einsum("ii->i", covariance)[...] += self.entries.noise(variances)  # a view of the diagonal
         else:
             block = self._projector @ (variances[:, None] * self._projector)
             covariance += self.entries.matrix(np.kron(block, np.eye(self.entries.n_points)))
