@@ -7,7 +7,7 @@ Globalised by a line search; a second-order correction keeps full steps acceptab
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -64,16 +64,17 @@ class LawSolution:
 
 @dataclass(frozen=True)
 class _Problems:
-    """Gaussians N(m, P) of the same points, all on their way onto one law."""
+    """Gaussians N(m, P) of the same points, all on their way onto one law; each as if it were alone, to the last bit."""
 
     law: UnitFreeLaw
     x: np.ndarray  # (B n, D): the points once for each
     m: np.ndarray  # (B, n, C)
-    P: np.ndarray  # (B, nC, nC)
+    P: np.ndarray  # (B, n, nC, C): columns grouped by point
 
     @classmethod
     def of(cls, law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray) -> _Problems:
-        return cls(law, np.tile(x, (len(m), 1)), m, P)
+        grouped = np.ascontiguousarray(P.reshape(*m.shape, -1).transpose(0, 1, 3, 2))  # P is symmetric
+        return cls(law, np.tile(x, (len(m), 1)), m, grouped)
 
     def only(self, chosen: np.ndarray) -> _Problems:
         if len(chosen) == len(self.m):
@@ -82,13 +83,23 @@ class _Problems:
 
     def residual(self, f: np.ndarray) -> np.ndarray:
         """(b, n, R) at points f (b, n, C) of some of them."""
-        b, n, C = f.shape
-        return self.law.residual(f.reshape(b * n, C), self.x[: b * n]).reshape(b, n, -1)
+        return self._asked(self.law.residual, f)
 
     def jacobian(self, f: np.ndarray) -> np.ndarray:
         """(b, n, R, C)."""
+        return self._asked(self.law.jacobian, f)
+
+    def _asked(self, function: Callable[[np.ndarray, np.ndarray], np.ndarray], f: np.ndarray) -> np.ndarray:
         b, n, C = f.shape
-        return self.law.jacobian(f.reshape(b * n, C), self.x[: b * n]).reshape(b, n, -1, C)
+        if not getattr(self.law.law, "by_point", False):
+            return np.stack([function(each, self.x[:n]) for each in f])
+        values = function(f.reshape(b * n, C), self.x[: b * n])
+        return values.reshape(b, n, *values.shape[1:])
+
+    def blocks(self) -> np.ndarray:
+        """(B, n, C, C) covariances at each point."""
+        B, n, C = self.m.shape
+        return np.ascontiguousarray(np.einsum("biicd->bicd", self.P.reshape(B, n, n, C, C)))
 
 
 def solve_law(
@@ -110,12 +121,11 @@ def solve_laws(
 
     ``start`` (B, n, C), None = m. ``tolerance`` is the last step's size in posterior standard deviations.
     """
-    B, n, C = m.shape
-    problems = _Problems.of(law, x, m, P)
+    B, problems = len(m), _Problems.of(law, x, m, P)
     J = problems.jacobian(m)
-    blocks = np.einsum("bicid->bicd", P.reshape(B, n, C, n, C))
-    sizes = np.sqrt(np.maximum(np.sum(J @ blocks * J, axis=3), 0.0)).reshape(B, -1)
-    largest = P.diagonal(axis1=1, axis2=2).max(axis=1, initial=0.0)
+    blocks = problems.blocks()
+    sizes = np.sqrt(np.maximum(np.einsum("bnrc,bncd,bnrd->bnr", J, blocks, J), 0.0)).reshape(B, -1)
+    largest = np.max(np.einsum("bncc->bnc", blocks), axis=(1, 2), initial=0.0)
     floor = ROUND_OFF * np.sum(J**2, axis=3).reshape(B, -1) * largest[:, None]
     typical = np.sqrt(np.mean(sizes**2, axis=1, keepdims=True))
     sizes = np.maximum(sizes, 1e-2 * np.where(typical > 0, typical, 1.0))
@@ -153,7 +163,9 @@ def solve_linear_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarr
     """
     n, C = m.shape
     J = law.jacobian(m, x)
-    JP, A = _onto_rows(J, P)
+    by_point = np.ascontiguousarray(P.reshape(n, C, n * C).transpose(0, 2, 1))  # P is symmetric
+    PJ = (by_point @ J.transpose(0, 2, 1)).transpose(1, 0, 2).reshape(n * C, -1)
+    A = np.einsum("nrc,nck->nrk", J, PJ.reshape(n, C, -1)).reshape(PJ.shape[1], -1)
     size = np.sqrt(np.maximum(np.diagonal(A), 0.0))
     live = np.flatnonzero(size > 0)
     scaled = A[np.ix_(live, live)] / np.outer(size[live], size[live])
@@ -162,7 +174,7 @@ def solve_linear_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarr
         variances[live[pivoted_cholesky(scaled, REPEATED)[0]]] = 0.0
     factor = cholesky(A + np.diag(variances), "law")
     w = solve_cholesky(factor, -law.residual(m, x).ravel())
-    f = m + (w @ JP).reshape(n, C)
+    f = m + (PJ @ w).reshape(n, C)
     left = np.abs(law.residual(f, x)).ravel() / np.where(size > 0, size, np.inf)
     status: str = Status.CONVERGED
     if float(np.max(left, initial=0.0)) > 0.1:
@@ -170,13 +182,6 @@ def solve_linear_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarr
         status = Status.PRIOR_MISFIT.at(f"near x = {np.array2string(x[worst], precision=4)}")
     misfit = float(w @ A @ w)
     return LawSolution(f, J, w, factor, variances, status, 1, misfit)
-
-
-def _onto_rows(J: np.ndarray, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """J P (..., nR, nC) and J P J^T (..., nR, nR), for J (..., n, R, C) and symmetric P (..., nC, nC)."""
-    *many, n, R, C = J.shape
-    JP = (J @ P.reshape(*many, n, C, n * C)).reshape(*many, n * R, n * C)
-    return JP, (J @ JP.swapaxes(-1, -2).reshape(*many, n, C, n * R)).reshape(*many, n * R, n * R)
 
 
 def law_evidence(
@@ -206,8 +211,8 @@ def law_evidences(
     for start in starts:
         f = m if start is None else np.broadcast_to(start, m.shape)
         last = _anneal(problems, f, np.zeros_like(m), _Level(variances, ROUGH, INNER_STEPS), start is not None)
-        diagonals = np.stack([np.diagonal(factor) for factor in last.factors])
-        values = -last.at.merit - np.sum(np.log(diagonals) - np.log(law_sd), axis=1)
+        logs = [float(np.sum(np.log(np.diagonal(factor)) - np.log(law_sd))) for factor in last.factors]
+        values = -_merit(last.at.q, last.at.f - m, last.at.g, variances) - logs
         better = (values > best + EQUAL) | (start is starts[0])
         best[better], where[better] = values[better], last.at.f[better]
     return best, where
@@ -239,10 +244,10 @@ class _Points(NamedTuple):
 
 
 class _Linear(NamedTuple):
-    """The law linearised at points: J (B, n, R, C), J P (B, nR, nC) and the lower factors of J P J^T + s^2."""
+    """The law linearised at points: J (B, n, R, C), P J^T (B, nC, nR) and the lower factors of J P J^T + s^2."""
 
     J: np.ndarray
-    JP: np.ndarray
+    PJ: np.ndarray
     factors: list[np.ndarray]
 
 
@@ -257,9 +262,11 @@ class _Annealed(NamedTuple):
 
 def _linearised(problems: _Problems, f: np.ndarray, variances: np.ndarray) -> _Linear:
     J = problems.jacobian(f)
-    JP, A = _onto_rows(J, problems.P)
+    B, n, R, C = J.shape
+    PJ = (problems.P @ J.transpose(0, 1, 3, 2)).transpose(0, 2, 1, 3).reshape(B, n * C, n * R)
+    A = np.einsum("bnrc,bnck->bnrk", J, PJ.reshape(B, n, C, n * R)).reshape(B, n * R, n * R)
     np.einsum("bii->bi", A)[...] += variances
-    return _Linear(J, JP, [cholesky(each, "law") for each in A])
+    return _Linear(J, PJ, [cholesky(each, "law") for each in A])
 
 
 def _anneal(problems: _Problems, f: np.ndarray, q: np.ndarray, level: _Level, warm: bool) -> _Annealed:
@@ -268,7 +275,7 @@ def _anneal(problems: _Problems, f: np.ndarray, q: np.ndarray, level: _Level, wa
     g = problems.residual(f)
     merit = np.full(B, np.inf) if warm else _merit(q, f - problems.m, g, level.variances)
     ended = _Points(np.zeros(level.variances.shape), f.copy(), q.copy(), g, merit)
-    sd = np.sqrt(np.maximum(problems.P.diagonal(axis1=1, axis2=2), 1e-300)).reshape(f.shape)
+    sd = np.sqrt(np.maximum(np.einsum("bncc->bnc", problems.blocks()), 1e-300))
     J, factors, steps = np.empty((*g.shape, f.shape[2])), [np.empty(0)] * B, np.zeros(B, dtype=int)
     live, here, variances = np.arange(B), ended, level.variances
     while len(live):
@@ -311,14 +318,14 @@ def _corrected(problems: _Problems, linear: _Linear, here: _Points, variances: n
     live, f, g = np.arange(len(here.f)), here.f, here.g
     for _ in range(4):
         J, m = linear.J[live], problems.m[live]
-        right = (np.matmul(J, (f - m)[..., None])[..., 0] - g).reshape(len(live), -1)
+        right = (np.einsum("bnrc,bnc->bnr", J, f - m) - g).reshape(len(live), -1)
         finite = np.isfinite(right).all(axis=1)
         right[~finite] = 0.0  # leads back to the mean
         w = np.stack([solve_cholesky(linear.factors[b], each) for b, each in zip(live, right, strict=True)])
-        displacement = np.stack([each @ linear.JP[b] for b, each in zip(live, w, strict=True)]).reshape(f.shape)
+        displacement = np.stack([linear.PJ[b] @ each for b, each in zip(live, w, strict=True)]).reshape(f.shape)
         f = m + displacement
         g = problems.residual(f)
-        q = np.matmul(w.reshape(*g.shape[:2], 1, -1), J)[:, :, 0]
+        q = np.einsum("bnrc,bnr->bnc", J, w.reshape(g.shape))
         points = _Points(w, f, q, g, _merit(q, displacement, g, variances[live]))
         if best is None:
             best, going = points, finite
