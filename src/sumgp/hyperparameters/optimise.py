@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
-from scipy.special import gammaln
-from scipy.stats import chi2, norm, qmc
+from scipy.special import gammaincinv, gammaln, ndtri
+from scipy.stats import qmc
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.errors import NumericalError, Status
@@ -229,8 +229,8 @@ class Proposal:
         """Quasi-random draws (scrambled Sobol), (count, p)."""
         p = len(self.mean)
         u = np.clip(qmc.Sobol(p + 1, scramble=True, seed=generator).random(count), 1e-9, 1.0 - 1e-9)
-        scale = np.sqrt(DEGREES / chi2.ppf(u[:, p], DEGREES))
-        return self.mean + (norm.ppf(u[:, :p]) * scale[:, None]) @ self.root.T
+        scale = np.sqrt(DEGREES / (2.0 * gammaincinv(0.5 * DEGREES, u[:, p])))  # quantiles of chi squared
+        return self.mean + (ndtri(u[:, :p]) * scale[:, None]) @ self.root.T
 
     def log_density(self, theta: np.ndarray) -> np.ndarray:
         """(count,) log densities."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sumgp.errors import Status
-from sumgp.laws import UnitFreeLaw
+from sumgp.laws import FunctionLaw, UnitFreeLaw
 from sumgp.numerics import cholesky, pivoted_cholesky, solve_cholesky
 
 # Of the law's sd, in units of what the data leave open of it; at the last the law holds to 1e-3 sds.
@@ -91,7 +91,7 @@ class _Problems:
 
     def _asked(self, function: Callable[[np.ndarray, np.ndarray], np.ndarray], f: np.ndarray) -> np.ndarray:
         b, n, C = f.shape
-        if not getattr(self.law.law, "by_point", False):
+        if not (isinstance(self.law.law, FunctionLaw) and self.law.law.by_point):
             return np.stack([function(each, self.x[:n]) for each in f])
         values = function(f.reshape(b * n, C), self.x[: b * n])
         return values.reshape(b, n, *values.shape[1:])
