@@ -169,7 +169,8 @@ class Pool:
             sample = proposal.sample(count, np.random.default_rng([self._seed, self._rounds, k]))
             low, high = np.array(self.objectives[k].prior.bounds()).reshape(-1, 2).T
             inside = np.all((sample >= low) & (sample <= high), axis=1)
-            values = [self.objectives[k].value(theta) if ok else REFUSED for theta, ok in zip(sample, inside, strict=True)]
+            values = np.full(count, REFUSED)
+            values[inside] = self.objectives[k].values(sample[inside])
             self.thetas.extend(sample)
             self.owners = np.append(self.owners, np.full(count, k))
             self._values = np.append(self._values, values)

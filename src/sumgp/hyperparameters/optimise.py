@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.errors import NumericalError, Status
 from sumgp.priors import KernelDerivatives, MultitaskPrior
-from sumgp.solvers import Evidence
+from sumgp.solvers import DenseEvidence, Evidence
 
 REFUSED = 1e25  # value of a point where the evidence cannot be computed; finite, so that a line search backs off
 
@@ -46,6 +46,17 @@ class Objective:
         except NumericalError:
             return REFUSED
         return -value - self.prior.log_prior(theta)[0] if np.isfinite(value) else REFUSED
+
+    def values(self, thetas: np.ndarray) -> list[float]:
+        """The values at several thetas (m, p)."""
+        if isinstance(self.evidence, DenseEvidence):
+            try:
+                found = self.evidence.values(thetas)
+                priors = [self.prior.log_prior(theta)[0] for theta in thetas]
+                return [-v - p if np.isfinite(v) else REFUSED for v, p in zip(found, priors, strict=True)]
+            except NumericalError:
+                pass  # which of them it is, single values tell
+        return [self.value(theta) for theta in thetas]
 
 
 FIRST_STEPS = 40  # of every start; then only the best goes on

@@ -195,6 +195,13 @@ class KernelOnPoints:
             return self._evaluated(theta, self._squared, False)[0]
         return with_theta(self.kernel, theta)(self.points)
 
+    def matrices(self, thetas: np.ndarray) -> np.ndarray:
+        """K (m, n, n) of several thetas (m, p)."""
+        if self._closed_form is None:
+            return np.stack([self.matrix(theta) for theta in thetas])
+        scales = np.array([math.exp(-2.0 * theta[0]) for theta in thetas])
+        return self._closed_form(self._squared * scales[:, None, None], False)[0]
+
     def part(self, theta: np.ndarray, rows: Any, columns: Any, with_slopes: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """K of these rows and columns and its derivatives, which may be left out (p = 0); of a closed form only."""
         return self._evaluated(theta, self._between(self.points[rows], self.points[columns]), with_slopes)
