@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from sumgp.hyperparameters.optimise import REFUSED, MapEstimate, Objective, Proposal
+from sumgp.hyperparameters.optimise import REFUSED, MapEstimate, Objective, Proposal, values_at
 from sumgp.numerics import bisected
 
 CAP = 1.5  # no weight exceeds CAP / sqrt(number of draws)
@@ -170,7 +170,7 @@ class Pool:
             low, high = np.array(self.objectives[k].prior.bounds()).reshape(-1, 2).T
             inside = np.all((sample >= low) & (sample <= high), axis=1)
             values = np.full(count, REFUSED)
-            values[inside] = self.objectives[k].values(sample[inside])
+            values[inside] = values_at(self.objectives[k], sample[inside])
             self.thetas.extend(sample)
             self.owners = np.append(self.owners, np.full(count, k))
             self._values = np.append(self._values, values)

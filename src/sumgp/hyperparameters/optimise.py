@@ -47,16 +47,17 @@ class Objective:
             return REFUSED
         return -value - self.prior.log_prior(theta)[0] if np.isfinite(value) else REFUSED
 
-    def values(self, thetas: np.ndarray) -> list[float]:
-        """The values at several thetas (m, p)."""
-        if isinstance(self.evidence, DenseEvidence):
-            try:
-                found = self.evidence.values(thetas)
-                priors = [self.prior.log_prior(theta)[0] for theta in thetas]
-                return [-v - p if np.isfinite(v) else REFUSED for v, p in zip(found, priors, strict=True)]
-            except NumericalError:
-                pass  # which of them it is, single values tell
-        return [self.value(theta) for theta in thetas]
+
+def values_at(objective: Objective, thetas: np.ndarray) -> list[float]:
+    """The values of an objective, or of what gives values as one does, at several thetas (m, p)."""
+    evidence = getattr(objective, "evidence", None)
+    if isinstance(evidence, DenseEvidence):
+        try:
+            priors = [objective.prior.log_prior(theta)[0] for theta in thetas]
+            return [-v - p if np.isfinite(v) else REFUSED for v, p in zip(evidence.values(thetas), priors, strict=True)]
+        except NumericalError:
+            pass  # which of them it is, single values tell
+    return [objective.value(theta) for theta in thetas]
 
 
 FIRST_STEPS = 40  # of every start; then only the best goes on
