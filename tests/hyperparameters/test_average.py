@@ -41,7 +41,7 @@ def test_curvature_equals_second_differences_of_the_value() -> None:
 def test_moments_equal_numerical_integration_over_the_one_parameter() -> None:
     objective = one_parameter()
     maximum = maximise(objective)
-    result = integrate([objective], [maximum], lambda k, theta: 0.0, 64, 0)
+    result = integrate([objective], [maximum], lambda draws: [0.0] * len(draws), 64, 0)
     grid = np.linspace(-6.0, 6.0, 1201)
     log_density = np.array([-objective(np.array([t]))[0] for t in grid])
     density = np.exp(log_density - log_density.max())
@@ -60,7 +60,7 @@ def test_candidates_are_weighted_by_their_evidence() -> None:
     objective = one_parameter()
     maximum = maximise(objective)
     score = np.log([1.0, 3.0])
-    result = integrate([objective, objective], [maximum, maximum], lambda k, theta: float(score[k]), 64, 0)
+    result = integrate([objective, objective], [maximum, maximum], lambda draws: [float(score[k]) for k, _ in draws], 64, 0)
     assert result.candidate_weights == pytest.approx((0.25, 0.75), abs=0.03)
     assert sum(result.candidate_weights) == pytest.approx(1.0)
 
@@ -69,8 +69,8 @@ def test_a_score_moves_the_draws() -> None:
     """exp(a theta) tilts a Gaussian of variance v by a v."""
     objective = one_parameter()
     maximum = maximise(objective)
-    plain = integrate([objective], [maximum], lambda k, theta: 0.0, 64, 0)
-    tilted = integrate([objective], [maximum], lambda k, theta: 2.0 * float(theta[0]), 64, 0)
+    plain = integrate([objective], [maximum], lambda draws: [0.0] * len(draws), 64, 0)
+    tilted = integrate([objective], [maximum], lambda draws: [2.0 * float(theta[0]) for _, theta in draws], 64, 0)
 
     def mean(result: object) -> float:
         return float(sum(d.weight * d.theta[0] for d in result.draws))  # type: ignore[attr-defined]
@@ -82,7 +82,9 @@ def test_a_score_moves_the_draws() -> None:
 def test_draws_repeat_for_a_seed() -> None:
     objective = one_parameter()
     maximum = maximise(objective)
-    first, second, other = (integrate([objective], [maximum], lambda k, theta: 0.0, 8, seed) for seed in (0, 0, 1))
+    first, second, other = (
+        integrate([objective], [maximum], lambda draws: [0.0] * len(draws), 8, seed) for seed in (0, 0, 1)
+    )
     np.testing.assert_array_equal([d.theta for d in first.draws], [d.theta for d in second.draws])
     assert first.draws[0].theta[0] != other.draws[0].theta[0]
 
@@ -95,14 +97,14 @@ def test_a_score_that_moves_the_draws_far_is_followed() -> None:
     aim = maximum.theta + 4.0 * np.linalg.cholesky(wide)[:, 0]
     precision = 4.0 * np.linalg.inv(wide)
 
-    def score(k: int, theta: np.ndarray) -> float:
+    def score(theta: np.ndarray) -> float:
         return -0.5 * float((theta - aim) @ precision @ (theta - aim))
 
-    result = integrate([objective], [maximum], score, 24, 0)
+    result = integrate([objective], [maximum], lambda draws: [score(theta) for _, theta in draws], 24, 0)
     weights, thetas = np.array([d.weight for d in result.draws]), np.array([d.theta for d in result.draws])
     axes = [np.linspace(a - 5.0 * sd, a + 3.0 * sd, 121) for a, sd in zip(aim, np.sqrt(np.diag(wide)), strict=True)]
     grid = np.array([[a, b] for a in axes[0] for b in axes[1]])
-    logs = np.array([-objective.value(theta) + score(0, theta) for theta in grid])
+    logs = np.array([-objective.value(theta) + score(theta) for theta in grid])
     density = np.exp(logs - logs.max())
     density /= density.sum()
     mean = density @ grid

@@ -10,7 +10,7 @@ from equivalence.small_problems import small_prior, some_data
 from scipy.optimize import minimize
 
 from sumgp.errors import NumericalError
-from sumgp.hyperparameters.optimise import Objective, maximise, starting_points
+from sumgp.hyperparameters.optimise import REFUSED, Objective, maximise, starting_points, values_at
 from sumgp.solvers.dense import DenseEvidence
 
 
@@ -101,3 +101,19 @@ def test_a_refused_trial_does_not_end_the_search() -> None:
     found = maximise(Objective(prior, evidence), restarts=0)
     assert found.status == "converged"
     np.testing.assert_allclose(found.theta, centre, atol=2e-3)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_values_of_several_are_those_of_each_alone(missing: float) -> None:
+    """To the last bit, in passes of several and of one; where one of them fails the others stay."""
+    prior = small_prior(2)
+    x, y = some_data(2, 12, missing)
+    whole = Objective(prior, DenseEvidence(prior, x, y))
+    thetas = prior.start() + 0.3 * np.random.default_rng(3).standard_normal((40, prior.n_parameters))
+    alone = [whole.value(theta) for theta in thetas]
+    assert values_at(whole, thetas) == alone
+    assert alone == pytest.approx([whole(theta)[0] for theta in thetas], rel=1e-12)
+    thetas[5, prior.noise_slice] = np.nan
+    found = values_at(whole, thetas)
+    assert found[5] == REFUSED
+    assert [*found[:5], *found[6:]] == [*alone[:5], *alone[6:]]

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from sumgp import FunctionConstraint, LinearConstraint
 from sumgp.laws import Constraint
 from sumgp.laws.geometry import UnitFreeLaw
-from sumgp.lawsolve.solve import law_evidence, solve_law, solve_linear_law
+from sumgp.lawsolve.solve import law_evidence, law_evidences, solve_law, solve_laws, solve_linear_law
 
 
 def bound(constraint: Constraint) -> UnitFreeLaw:
@@ -129,3 +129,23 @@ def test_law_evidence_of_a_linear_law_is_its_log_density() -> None:
     assert value == pytest.approx(density - constant, rel=1e-8)
     gain = P @ H.T @ np.linalg.inv(H @ P @ H.T + np.diag(law_sd**2))
     np.testing.assert_allclose(f.ravel(), m.ravel() + gain @ (x[:, 0] - H @ m.ravel()), atol=1e-9)
+
+
+def test_several_gaussians_are_solved_together_as_each_alone() -> None:
+    """Different numbers of steps, one of them shortened: a mean far from the law, and one next to its centre."""
+    x, m, P = problem()
+    law = bound(FunctionConstraint(circle, jacobian=lambda f, x: 2.0 * f[:, None, :]))
+    law_sd = np.full(5, 0.02)
+    means = np.stack([m, 0.9 * m, 0.02 * m, 8.0 * m])
+    covariances = np.stack([P, 4.0 * P, 30.0 * P, P])
+    together = solve_laws(law, x, means, covariances, None, 1e-5)
+    values, f = law_evidences(law, x, means, covariances, law_sd, [None, m])
+    assert len({solution.steps for solution in together}) > 1
+    for b in range(len(means)):
+        alone = solve_law(law, x, means[b], covariances[b])
+        np.testing.assert_allclose(together[b].f, alone.f, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(together[b].w, alone.w, rtol=1e-9)
+        assert (together[b].steps, together[b].status) == (alone.steps, alone.status)
+        value, at = law_evidence(law, x, means[b], covariances[b], law_sd, [None, m])
+        assert values[b] == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(f[b], at, rtol=0, atol=1e-12)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sumgp.errors import NumericalError
-from sumgp.strategies.linearized import ASTRAY, HOPELESS, LawScores
+from sumgp.strategies.linearized import ASTRAY, HOPELESS, LawScores, Scored
 
 PRIOR: Any = SimpleNamespace(name="prior")
 MAXIMA = (0.0, 1.0)
@@ -29,12 +28,11 @@ class Engine:
     def state(self, prior: Any, theta: np.ndarray) -> float:
         return float(theta[0])
 
-    def evidence(self, state: float, starts: list[np.ndarray | None]) -> tuple[float, np.ndarray]:
+    def evidences(self, states: list[Any], starts: list[np.ndarray | None]) -> list[Scored | None]:
         (start,) = starts
-        self.asked.append((state, start is None))
-        if state == 9.0:
-            raise NumericalError("covariance")
-        return (SEEN_FROM_MEAN[state] if start is None else FOUND_FROM_BEST), np.full(1, state)
+        self.asked += [(state, start is None) for state in states]
+        values = [SEEN_FROM_MEAN.get(state) if start is None else FOUND_FROM_BEST for state in states]
+        return [None if v is None else Scored(v, np.full(1, s), s) for v, s in zip(values, states, strict=True)]
 
 
 def scores() -> tuple[LawScores, Engine]:
@@ -49,34 +47,34 @@ def scores() -> tuple[LawScores, Engine]:
 @pytest.mark.parametrize("order", list(permutations((0.0, 2.0, 3.0, 4.0))))
 def test_scores_do_not_depend_on_the_order_of_calls(order: tuple[float, ...]) -> None:
     score, _ = scores()
-    found = {theta: score(PRIOR, np.array([theta])) for theta in order}
-    assert found == {0.0: -3.0, 2.0: FOUND_FROM_BEST, 3.0: 1.0 + ASTRAY, 4.0: -5.0}
+    pairs = [(PRIOR, np.array([theta])) for theta in order]
+    found = [score([pair])[0] for pair in pairs]
+    assert dict(zip(order, found, strict=True)) == {0.0: -3.0, 2.0: FOUND_FROM_BEST, 3.0: 1.0 + ASTRAY, 4.0: -5.0}
+    assert scores()[0](pairs) == found
 
 
 def test_each_is_computed_once_and_what_it_was_found_with_is_given_once() -> None:
     score, engine = scores()
     thetas = [np.array([theta]) for theta in (1.0, 2.0, 4.0)]
     for _ in range(2):
-        for theta in thetas:
-            score(PRIOR, theta)
+        score([(PRIOR, theta) for theta in thetas])
     assert sorted(engine.asked) == [(0.0, True), (1.0, True), (2.0, False), (2.0, True), (4.0, True)]
     kept = score.found(PRIOR, thetas[1], keep=True)
     assert kept is not None
     assert kept.value == FOUND_FROM_BEST
     assert score.found(PRIOR, thetas[1]) is kept
     assert score.found(PRIOR, thetas[1]) is None
-    assert score(PRIOR, thetas[1]) == FOUND_FROM_BEST
+    assert score([(PRIOR, thetas[1])]) == [FOUND_FROM_BEST]
 
 
 def test_hopeless_where_the_law_cannot_be_imposed() -> None:
     score, _ = scores()
-    assert score(PRIOR, np.array([9.0])) == HOPELESS
+    assert score([(PRIOR, np.array([9.0])), (PRIOR, np.array([4.0]))]) == [HOPELESS, -5.0]
     assert score.found(PRIOR, np.array([9.0])) is None
 
 
 def test_another_prior_has_scores_of_its_own() -> None:
     score, engine = scores()
     other: Any = SimpleNamespace(name="other")
-    score(PRIOR, np.array([4.0]))
-    score(other, np.array([4.0]))
+    score([(PRIOR, np.array([4.0])), (other, np.array([4.0]))])
     assert engine.asked.count((4.0, True)) == 2

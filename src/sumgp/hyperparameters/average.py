@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from sumgp.hyperparameters.optimise import REFUSED, MapEstimate, Objective, Proposal
+from sumgp.hyperparameters.optimise import REFUSED, MapEstimate, Objective, Proposal, values_at
 from sumgp.numerics import bisected
 
 CAP = 1.5  # no weight exceeds CAP / sqrt(number of draws)
@@ -169,7 +169,8 @@ class Pool:
             sample = proposal.sample(count, np.random.default_rng([self._seed, self._rounds, k]))
             low, high = np.array(self.objectives[k].prior.bounds()).reshape(-1, 2).T
             inside = np.all((sample >= low) & (sample <= high), axis=1)
-            values = [self.objectives[k].value(theta) if ok else REFUSED for theta, ok in zip(sample, inside, strict=True)]
+            values = np.full(count, REFUSED)
+            values[inside] = values_at(self.objectives[k], sample[inside])
             self.thetas.extend(sample)
             self.owners = np.append(self.owners, np.full(count, k))
             self._values = np.append(self._values, values)
@@ -191,7 +192,7 @@ FIRST = 0.25  # share of the first round in the draws that the law's evidence is
 FEWEST_SCORED = 4  # values of the law's evidence that a guess needs
 NEGLIGIBLE = 0.3  # draws of less than this share of the mean weight are dropped
 
-LogScore = Callable[[int, np.ndarray], float]
+LogScore = Callable[[Sequence[tuple[int, np.ndarray]]], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,7 @@ def integrate(
 ) -> Integration:
     """At most ``2 count`` draws, picked from a larger pool whose posterior density given the data costs little.
 
-    ``score(candidate, theta)`` is the logarithm of what else weighs a draw: the evidence of the law, which costs most.
+    ``score`` gives for pairs of candidate and theta the logarithm of what else weighs them: the evidence of the law.
     None: nothing does.
     """
     if curvatures is None:
@@ -293,9 +294,8 @@ def _learnt(pool: Pool, score: LogScore, count: int, picks: np.random.Generator)
 
 def _score(pool: Pool, counts: np.ndarray, known: dict[int, float], score: LogScore) -> None:
     """Add the scores of picked draws that are not known yet."""
-    for i in np.flatnonzero(counts):
-        if int(i) not in known:
-            known[int(i)] = score(int(pool.owners[i]), pool.thetas[i])
+    new = [int(i) for i in np.flatnonzero(counts) if int(i) not in known]
+    known.update(zip(new, score([(int(pool.owners[i]), pool.thetas[i]) for i in new]), strict=True))
 
 
 def _guess(pool: Pool, known: dict[int, float]) -> np.ndarray:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
-from scipy.special import gammaln
-from scipy.stats import chi2, norm, qmc
+from scipy.special import gammaincinv, gammaln, ndtri
+from scipy.stats import qmc
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.errors import NumericalError, Status
 from sumgp.priors import KernelDerivatives, MultitaskPrior
-from sumgp.solvers import Evidence
+from sumgp.solvers import DenseEvidence, Evidence
 
 REFUSED = 1e25  # value of a point where the evidence cannot be computed; finite, so that a line search backs off
 
@@ -46,6 +46,18 @@ class Objective:
         except NumericalError:
             return REFUSED
         return -value - self.prior.log_prior(theta)[0] if np.isfinite(value) else REFUSED
+
+
+def values_at(objective: Objective, thetas: np.ndarray) -> list[float]:
+    """The values of an objective, or of what gives values as one does, at several thetas (m, p)."""
+    evidence = getattr(objective, "evidence", None)
+    if isinstance(evidence, DenseEvidence):
+        try:
+            priors = [objective.prior.log_prior(theta)[0] for theta in thetas]
+            return [-v - p if np.isfinite(v) else REFUSED for v, p in zip(evidence.values(thetas), priors, strict=True)]
+        except NumericalError:
+            pass  # which of them it is, single values tell
+    return [objective.value(theta) for theta in thetas]
 
 
 FIRST_STEPS = 40  # of every start; then only the best goes on
@@ -229,8 +241,8 @@ class Proposal:
         """Quasi-random draws (scrambled Sobol), (count, p)."""
         p = len(self.mean)
         u = np.clip(qmc.Sobol(p + 1, scramble=True, seed=generator).random(count), 1e-9, 1.0 - 1e-9)
-        scale = np.sqrt(DEGREES / chi2.ppf(u[:, p], DEGREES))
-        return self.mean + (norm.ppf(u[:, :p]) * scale[:, None]) @ self.root.T
+        scale = np.sqrt(DEGREES / (2.0 * gammaincinv(0.5 * DEGREES, u[:, p])))  # quantiles of chi squared
+        return self.mean + (ndtri(u[:, :p]) * scale[:, None]) @ self.root.T
 
     def log_density(self, theta: np.ndarray) -> np.ndarray:
         """(count,) log densities."""

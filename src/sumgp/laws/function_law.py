@@ -24,6 +24,7 @@ class FunctionLaw(Law):
     relax: Callable[[np.ndarray, np.ndarray], FunctionLaw] | None = None  # of sizes and rows, as ``relaxed``
     mentions: np.ndarray | None = field(default=None)  # (C,) columns that occur, None = all
     select: Callable[[Sequence[int]], Law] | None = None  # the law of some of the rows, where more is known of it
+    by_point: bool = False  # a point has the same value to the last bit whatever other points are asked for with it
 
     def residual(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
         values = np.asarray(self.residual_function(f, x), dtype=float)

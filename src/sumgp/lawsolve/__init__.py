@@ -9,5 +9,6 @@ from sumgp.lawsolve.collocation import (
     data_weights,
     solve_collocation,
 )
+from sumgp.lawsolve.follow import follow_law
 from sumgp.lawsolve.law_volume import law_volume
-from sumgp.lawsolve.solve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
+from sumgp.lawsolve.solve import ENOUGH, FULL, LawSolution, law_evidences, solve_laws, solve_linear_law

@@ -3,25 +3,19 @@
 Given f ~ N(m, P) over n points with C columns each, find the most probable f with g(f, x) = 0: Gauss-Newton on
 q^T P q / 2 + |g|^2 / (2 s^2) with f = m + P q, the law's sd s annealed from the size of its own uncertainty downwards.
 Globalised by a line search; a second-order correction keeps full steps acceptable near a curved law (Maratos effect).
-
-A second start for nonlinear laws: impose the law at one point after the other, from where outputs are known outwards.
-Gauss-Newton from the posterior mean takes the branch of the law that is nearest to it point by point. Where an output was
-not measured, the mean runs back to its average, and the nearest branch may be one that no smooth curve reaches. Conditioning
-on the law one point at a time carries value and slope along, also through turning points where two branches cross.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from sumgp.errors import Status
-from sumgp.laws import UnitFreeLaw
-from sumgp.numerics import backtrack, cholesky, pivoted_cholesky, solve_cholesky
+from sumgp.laws import FunctionLaw, UnitFreeLaw
+from sumgp.numerics import cholesky, pivoted_cholesky, solve_cholesky
 
 # Of the law's sd, in units of what the data leave open of it; at the last the law holds to 1e-3 sds.
 LEVELS = (1.0, 0.1, 0.01, 1e-3)
@@ -69,21 +63,43 @@ class LawSolution:
 
 
 @dataclass(frozen=True)
-class _Problem:
+class _Problems:
+    """Gaussians N(m, P) of the same points, all on their way onto one law; each as if it were alone, to the last bit."""
+
     law: UnitFreeLaw
-    x: np.ndarray
-    m: np.ndarray
-    by_point: np.ndarray  # (n, nC, C): P with its columns grouped by point
+    x: np.ndarray  # (B n, D): the points once for each
+    m: np.ndarray  # (B, n, C)
+    P: np.ndarray  # (B, n, nC, C): columns grouped by point
 
-    def times(self, J: np.ndarray) -> np.ndarray:
-        """P J^T (nC, nR)."""
-        n, R, _ = J.shape
-        return np.matmul(self.by_point, J.transpose(0, 2, 1)).transpose(1, 0, 2).reshape(self.by_point.shape[1], n * R)
+    @classmethod
+    def of(cls, law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray) -> _Problems:
+        grouped = np.ascontiguousarray(P.reshape(*m.shape, -1).transpose(0, 1, 3, 2))  # P is symmetric
+        return cls(law, np.tile(x, (len(m), 1)), m, grouped)
 
+    def only(self, chosen: np.ndarray) -> _Problems:
+        if len(chosen) == len(self.m):
+            return self
+        return _Problems(self.law, self.x, self.m[chosen], self.P[chosen])
 
-def _by_point(P: np.ndarray, n: int) -> np.ndarray:
-    """(n, nC, C): the columns of P (nC, nC) grouped by point. P is symmetric, and its rows lie together in memory."""
-    return np.ascontiguousarray(P.reshape(n, -1, len(P)).transpose(0, 2, 1))
+    def residual(self, f: np.ndarray) -> np.ndarray:
+        """(b, n, R) at points f (b, n, C) of some of them."""
+        return self._asked(self.law.residual, f)
+
+    def jacobian(self, f: np.ndarray) -> np.ndarray:
+        """(b, n, R, C)."""
+        return self._asked(self.law.jacobian, f)
+
+    def _asked(self, function: Callable[[np.ndarray, np.ndarray], np.ndarray], f: np.ndarray) -> np.ndarray:
+        b, n, C = f.shape
+        if not (isinstance(self.law.law, FunctionLaw) and self.law.law.by_point):
+            return np.stack([function(each, self.x[:n]) for each in f])
+        values = function(f.reshape(b * n, C), self.x[: b * n])
+        return values.reshape(b, n, *values.shape[1:])
+
+    def blocks(self) -> np.ndarray:
+        """(B, n, C, C) covariances at each point."""
+        B, n, C = self.m.shape
+        return np.ascontiguousarray(np.einsum("biicd->bicd", self.P.reshape(B, n, n, C, C)))
 
 
 def solve_law(
@@ -94,20 +110,27 @@ def solve_law(
     start: np.ndarray | None = None,
     tolerance: float = ENOUGH,
 ) -> LawSolution:
-    """Condition f ~ N(m, P), m (n, C), P (nC, nC) point by point, on the law at x (n, D).
+    """Condition f ~ N(m, P), m (n, C), P (nC, nC) point by point, on the law at x (n, D); the rest as in ``solve_laws``."""
+    return solve_laws(law, x, m[None], P[None], None if start is None else start[None], tolerance)[0]
 
-    ``tolerance`` is the last step's size in posterior standard deviations.
+
+def solve_laws(
+    law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, start: np.ndarray | None, tolerance: float
+) -> list[LawSolution]:
+    """Condition each of several f ~ N(m, P), m (B, n, C), P (B, nC, nC) point by point, on the law at x (n, D).
+
+    ``start`` (B, n, C), None = m. ``tolerance`` is the last step's size in posterior standard deviations.
     """
-    n, C = m.shape
-    problem = _Problem(law, x, m, _by_point(P, n))
-    J = law.jacobian(m, x)
-    blocks = P.reshape(n, C, n, C)[np.arange(n), :, np.arange(n), :]
-    sizes = np.sqrt(np.maximum(np.einsum("nrc,ncd,nrd->nr", J, blocks, J), 0.0)).ravel()
-    floor = ROUND_OFF * np.sum(J**2, axis=2).ravel() * float(np.max(np.einsum("ncc->nc", blocks), initial=0.0))
-    typical = float(np.sqrt(np.mean(sizes**2))) or 1.0
-    sizes = np.maximum(sizes, 1e-2 * typical)
+    B, problems = len(m), _Problems.of(law, x, m, P)
+    J = problems.jacobian(m)
+    blocks = problems.blocks()
+    sizes = np.sqrt(np.maximum(np.einsum("bnrc,bncd,bnrd->bnr", J, blocks, J), 0.0)).reshape(B, -1)
+    largest = np.max(np.einsum("bncc->bnc", blocks), axis=(1, 2), initial=0.0)
+    floor = ROUND_OFF * np.sum(J**2, axis=3).reshape(B, -1) * largest[:, None]
+    typical = np.sqrt(np.mean(sizes**2, axis=1, keepdims=True))
+    sizes = np.maximum(sizes, 1e-2 * np.where(typical > 0, typical, 1.0))
     f, q = m if start is None else start, np.zeros_like(m)
-    steps, most = 0, 0
+    steps, most = np.zeros(B, dtype=int), 0
     # A start that was found with a soft law needs no soft levels again.
     levels = LEVELS if start is None else LEVELS[-2:]
     for level in levels:
@@ -115,17 +138,21 @@ def solve_law(
         warm = start is not None and level == levels[0]
         final = level == levels[-1]
         limit = LAST_STEPS if final and tolerance < ENOUGH else INNER_STEPS
-        last = _anneal(problem, f, q, _Level(variances, tolerance if final else ROUGH, limit), warm)
-        f, q = last.f, last.q
+        last = _anneal(problems, f, q, _Level(variances, tolerance if final else ROUGH, limit), warm)
+        f, q = last.at.f, last.at.q
         steps, most = steps + last.steps, most + limit
-    misfit = float(np.sum(q * (f - m)))
-    left = np.abs(law.residual(f, x)).ravel() / (levels[-1] * sizes)
-    status: str = Status.STEP_LIMIT if steps >= most else Status.CONVERGED
-    met = bool(np.all(np.isfinite(f))) and float(np.max(left, initial=0.0)) <= UNMET
-    if not met:
-        worst = int(np.argmax(np.where(np.isfinite(left), left, np.inf))) // law.n_rows
-        status = Status.LAW_INFEASIBLE.at(f"near x = {np.array2string(x[worst], precision=4)}")
-    return LawSolution(f, last.linear.J, last.w, last.linear.factor, variances, status, steps, misfit, met)
+    misfits = np.sum((q * (f - m)).reshape(B, -1), axis=1)
+    left = np.abs(last.at.g).reshape(B, -1) / (levels[-1] * sizes)
+    result = []
+    for b in range(B):
+        status: str = Status.STEP_LIMIT if steps[b] >= most else Status.CONVERGED
+        met = bool(np.all(np.isfinite(f[b]))) and float(np.max(left[b], initial=0.0)) <= UNMET
+        if not met:
+            worst = int(np.argmax(np.where(np.isfinite(left[b]), left[b], np.inf))) // law.n_rows
+            status = Status.LAW_INFEASIBLE.at(f"near x = {np.array2string(x[worst], precision=4)}")
+        solved = (f[b], last.J[b], last.at.w[b], last.factors[b], variances[b])
+        result.append(LawSolution(*solved, status, int(steps[b]), float(misfits[b]), met))
+    return result
 
 
 def solve_linear_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray) -> LawSolution:
@@ -136,8 +163,8 @@ def solve_linear_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarr
     """
     n, C = m.shape
     J = law.jacobian(m, x)
-    problem = _Problem(law, x, m, _by_point(P, n))
-    PJ = problem.times(J)
+    by_point = np.ascontiguousarray(P.reshape(n, C, n * C).transpose(0, 2, 1))  # P is symmetric
+    PJ = (by_point @ J.transpose(0, 2, 1)).transpose(1, 0, 2).reshape(n * C, -1)
     A = np.einsum("nrc,nck->nrk", J, PJ.reshape(n, C, -1)).reshape(PJ.shape[1], -1)
     size = np.sqrt(np.maximum(np.diagonal(A), 0.0))
     live = np.flatnonzero(size > 0)
@@ -170,173 +197,154 @@ def law_evidence(
     ``law_sd`` (nR,) is the s within which the law is asked to hold. The search begins at each of ``starts``
     (None = m); the highest evidence counts.
     """
-    problem = _Problem(law, x, m, _by_point(P, len(m)))
-    variances = law_sd**2
-    best: tuple[float, np.ndarray] | None = None
+    values, f = law_evidences(law, x, m[None], P[None], law_sd, starts)
+    return float(values[0]), f[0]
+
+
+def law_evidences(
+    law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, law_sd: np.ndarray, starts: Sequence[np.ndarray | None]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same for several Gaussians, m (B, n, C) and P (B, nC, nC): values (B,) and the f (B, n, C)."""
+    problems = _Problems.of(law, x, m, P)
+    variances = np.tile(law_sd**2, (len(m), 1))
+    best, where = np.full(len(m), -np.inf), m.copy()
     for start in starts:
-        f = m if start is None else start
-        last = _anneal(problem, f, np.zeros_like(m), _Level(variances, ROUGH, INNER_STEPS), start is not None)
-        merit = _merit(last.q, last.f - m, law.residual(last.f, x), variances)
-        value = -merit - float(np.sum(np.log(np.diagonal(last.linear.factor)) - np.log(law_sd)))
-        if best is None or value > best[0] + EQUAL:
-            best = value, last.f
-    assert best is not None
-    return best
+        f = m if start is None else np.broadcast_to(start, m.shape)
+        last = _anneal(problems, f, np.zeros_like(m), _Level(variances, ROUGH, INNER_STEPS), start is not None)
+        logs = [float(np.sum(np.log(np.diagonal(factor)) - np.log(law_sd))) for factor in last.factors]
+        values = -_merit(last.at.q, last.at.f - m, last.at.g, variances) - logs
+        better = (values > best + EQUAL) | (start is starts[0])
+        best[better], where[better] = values[better], last.at.f[better]
+    return best, where
 
 
 class _Level(NamedTuple):
-    """One variance (n R,) of the law, the step in posterior sds that ends it, and the most steps."""
+    """One variance (B, n R) of the law, the step in posterior sds that ends it, and the most steps."""
 
     variances: np.ndarray
     tolerance: float
     most_steps: int
 
 
-class _Linear(NamedTuple):
-    """The law linearised at a point: J (n, R, C), P J^T (nC, nR) and the lower factor of J P J^T + s^2."""
-
-    J: np.ndarray
-    PJ: np.ndarray
-    factor: np.ndarray
-
-
-class _Annealed(NamedTuple):
-    """Where the steps of a level ended, f = m + P q, with its last linearisation and multipliers."""
-
-    f: np.ndarray
-    q: np.ndarray
-    linear: _Linear
-    w: np.ndarray
-    steps: int
-
-
-def _linearised(problem: _Problem, f: np.ndarray, variances: np.ndarray) -> _Linear:
-    n, C = f.shape
-    J = problem.law.jacobian(f, problem.x)
-    PJ = problem.times(J)
-    A = np.einsum("nrc,nck->nrk", J, PJ.reshape(n, C, -1)).reshape(PJ.shape[1], -1)
-    A[np.diag_indices_from(A)] += variances
-    return _Linear(J, PJ, cholesky(A, "law"))
-
-
-def _anneal(problem: _Problem, f: np.ndarray, q: np.ndarray, level: _Level, warm: bool) -> _Annealed:
-    """Gauss-Newton at one law variance until the steps are small against the posterior sd."""
-    n, C = problem.m.shape
-    variances = level.variances
-    g = problem.law.residual(f, problem.x)
-    merit = np.inf if warm else _merit(q, f - problem.m, g, variances)
-    here = _Point(np.zeros(len(variances)), f, q, g, merit)
-    sd = np.sqrt(np.maximum(np.einsum("iicc->ic", problem.by_point.reshape(n, n, C, C)), 1e-300))
-    steps = 0
-    while steps < level.most_steps:
-        steps += 1
-        linear = _linearised(problem, here.f, variances)
-        aim = _corrected(problem, linear, here.f, here.g, variances)
-        moved = backtrack(partial(_lower, problem, here, aim, variances), SHORTEST)
-        if moved is None:
-            break
-        change = float(np.max(np.abs(moved.f - here.f) / sd, initial=0.0))
-        here = moved
-        if change < level.tolerance:
-            break
-    return _Annealed(here.f, here.q, linear, aim.w, steps)
-
-
-def _lower(problem: _Problem, here: _Point, aim: _Point, variances: np.ndarray, length: float) -> _Point | None:
-    """The point at this share of the step, None where its merit is higher."""
-    point = aim if length == 1.0 else _between(problem, here, aim, variances, length)
-    return point if point.merit <= here.merit * (1.0 + 1e-12) + 1e-12 else None
-
-
-@dataclass(frozen=True)
-class _Point:
-    """Where a step leads: f = m + P q, its residual g and its merit; ``w`` are the multipliers of the full step."""
+class _Points(NamedTuple):
+    """Where steps lead: f = m + P q, residuals g and merits (B,); ``w`` (B, n R) are the multipliers of full steps."""
 
     w: np.ndarray
     f: np.ndarray
     q: np.ndarray
     g: np.ndarray
-    merit: float
+    merit: np.ndarray
+
+    def at(self, chosen: np.ndarray) -> _Points:
+        return _Points(*(part[chosen] for part in self))
+
+    def put(self, chosen: np.ndarray, others: _Points) -> None:
+        for part, other in zip(self, others, strict=True):
+            part[chosen] = other
 
 
-def _corrected(problem: _Problem, linear: _Linear, f: np.ndarray, g: np.ndarray, variances: np.ndarray) -> _Point:
-    """Full step, then up to three re-projections with the same factor, keeping the best by merit."""
-    J, PJ, factor = linear
-    best: _Point | None = None
+class _Linear(NamedTuple):
+    """The law linearised at points: J (B, n, R, C), P J^T (B, nC, nR) and the lower factors of J P J^T + s^2."""
+
+    J: np.ndarray
+    PJ: np.ndarray
+    factors: list[np.ndarray]
+
+
+class _Annealed(NamedTuple):
+    """Where the steps of a level ended, with the last linearisations and how many steps (B,) were taken."""
+
+    at: _Points
+    J: np.ndarray
+    factors: list[np.ndarray]
+    steps: np.ndarray
+
+
+def _linearised(problems: _Problems, f: np.ndarray, variances: np.ndarray) -> _Linear:
+    J = problems.jacobian(f)
+    B, n, R, C = J.shape
+    PJ = (problems.P @ J.transpose(0, 1, 3, 2)).transpose(0, 2, 1, 3).reshape(B, n * C, n * R)
+    A = np.einsum("bnrc,bnck->bnrk", J, PJ.reshape(B, n, C, n * R)).reshape(B, n * R, n * R)
+    np.einsum("bii->bi", A)[...] += variances
+    return _Linear(J, PJ, [cholesky(each, "law") for each in A])
+
+
+def _anneal(problems: _Problems, f: np.ndarray, q: np.ndarray, level: _Level, warm: bool) -> _Annealed:
+    """Gauss-Newton at one law variance, of each until its steps are small against the posterior sd."""
+    B = len(f)
+    g = problems.residual(f)
+    merit = np.full(B, np.inf) if warm else _merit(q, f - problems.m, g, level.variances)
+    ended = _Points(np.zeros(level.variances.shape), f.copy(), q.copy(), g, merit)
+    sd = np.sqrt(np.maximum(np.einsum("bncc->bnc", problems.blocks()), 1e-300))
+    J, factors, steps = np.empty((*g.shape, f.shape[2])), [np.empty(0)] * B, np.zeros(B, dtype=int)
+    live, here, variances = np.arange(B), ended, level.variances
+    while len(live):
+        linear = _linearised(problems, here.f, variances)
+        aim = _corrected(problems, linear, here, variances)
+        ended.w[live], J[live] = aim.w, linear.J
+        for b, factor in zip(live, linear.factors, strict=True):
+            factors[b] = factor
+        moved, taken = _lowered(problems, here, aim, variances)
+        small = np.max(np.abs(moved.f - here.f) / sd[live], axis=(1, 2), initial=0.0) < level.tolerance
+        ended.put(live[taken], moved.at(taken))
+        steps[live] += 1
+        going = np.flatnonzero(taken & ~small & (steps[live] < level.most_steps))
+        problems, live = problems.only(going), live[going]
+        here, variances = ended.at(live), level.variances[live]
+    return _Annealed(ended, J, factors, steps)
+
+
+def _lowered(problems: _Problems, here: _Points, aim: _Points, variances: np.ndarray) -> tuple[_Points, np.ndarray]:
+    """The first of 1, 1/2, 1/4, ... of each step that does not raise its merit, and (B,) whether there is one."""
+    limit = here.merit * (1.0 + 1e-12) + 1e-12
+    taken = aim.merit <= limit
+    if taken.all():
+        return aim, taken
+    moved, length = _Points(*(part.copy() for part in aim)), 0.5
+    while length > SHORTEST and not taken.all():
+        high = np.flatnonzero(~taken)
+        a, b = here.at(high), aim.at(high)
+        f, q = a.f + length * (b.f - a.f), a.q + length * (b.q - a.q)
+        g = problems.residual(f)
+        moved.put(high, _Points(b.w, f, q, g, _merit(q, f - problems.m[high], g, variances[high])))
+        taken = moved.merit <= limit
+        length *= 0.5
+    return moved, taken
+
+
+def _corrected(problems: _Problems, linear: _Linear, here: _Points, variances: np.ndarray) -> _Points:
+    """Full steps, then up to three re-projections with the same factors, keeping the best of each by merit."""
+    best: _Points | None = None
+    live, f, g = np.arange(len(here.f)), here.f, here.g
     for _ in range(4):
-        right = np.einsum("nrc,nc->nr", J, f - problem.m) - g
-        if not np.all(np.isfinite(right)):
+        J, m = linear.J[live], problems.m[live]
+        right = (np.einsum("bnrc,bnc->bnr", J, f - m) - g).reshape(len(live), -1)
+        finite = np.isfinite(right).all(axis=1)
+        right[~finite] = 0.0  # leads back to the mean
+        w = np.stack([solve_cholesky(linear.factors[b], each) for b, each in zip(live, right, strict=True)])
+        displacement = np.stack([linear.PJ[b] @ each for b, each in zip(live, w, strict=True)]).reshape(f.shape)
+        f = m + displacement
+        g = problems.residual(f)
+        q = np.einsum("bnrc,bnr->bnc", J, w.reshape(g.shape))
+        points = _Points(w, f, q, g, _merit(q, displacement, g, variances[live]))
+        if best is None:
+            best, going = points, finite
+        else:
+            before = best.merit[live]
+            lower = finite & (points.merit < before)
+            best.put(live[lower], points.at(lower))
+            going = finite & (points.merit < 0.999 * before)
+        live, f, g = live[going], f[going], g[going]
+        if not len(live):
             break
-        w = solve_cholesky(factor, right.ravel())
-        displacement = (PJ @ w).reshape(f.shape)
-        f = problem.m + displacement
-        g = problem.law.residual(f, problem.x)
-        q = np.einsum("nrc,nr->nc", J, w.reshape(J.shape[:2]))
-        point = _Point(w, f, q, g, _merit(q, displacement, g, variances))
-        if best is not None and not point.merit < 0.999 * best.merit:
-            return point if point.merit < best.merit else best
-        best = point
-    if best is None:
-        zeros, g = np.zeros_like(problem.m), problem.law.residual(problem.m, problem.x)
-        best = _Point(np.zeros(len(factor)), problem.m, zeros, g, _merit(zeros, zeros, g, variances))
+    assert best is not None
     return best
 
 
-def _between(problem: _Problem, here: _Point, aim: _Point, variances: np.ndarray, length: float) -> _Point:
-    """The point a share ``length`` of the way from here to ``aim``."""
-    f, q = here.f + length * (aim.f - here.f), here.q + length * (aim.q - here.q)
-    g = problem.law.residual(f, problem.x)
-    return _Point(aim.w, f, q, g, _merit(q, f - problem.m, g, variances))
-
-
-def _merit(q: np.ndarray, displacement: np.ndarray, g: np.ndarray, variances: np.ndarray) -> float:
+def _merit(q: np.ndarray, displacement: np.ndarray, g: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """(B,) q^T P q / 2 + |g|^2 / (2 s^2)."""
     # Far from the law residuals may have squares that overflow: as bad as can be, and no cause for a warning.
     with np.errstate(over="ignore", invalid="ignore"):
-        value = 0.5 * float(np.sum(q * displacement)) + 0.5 * float(np.sum(g.ravel() ** 2 / variances))
-    return value if np.isfinite(value) else np.inf
-
-
-LOCAL_STEPS = 2  # linearisations at each stop: the second is where the first one led
-EQUAL_BRANCH = 1e-6  # relative difference of variances that round-off may make
-STOPS = 30  # points at which the law is imposed on the way
-
-
-def follow_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """(n, C) mean of N(m, P) after conditioning on g = 0 at some of the points in turn, the least uncertain first.
-
-    Each turn is an iterated Kalman update with the law's ``variances`` (n R,) as noise: the law is linearised where the
-    point itself comes to lie, and all points move with it. Returns m where the law is not finite.
-    """
-    n, C = m.shape
-    noise = variances.reshape(n, -1)
-    stops = np.linspace(0, n - 1, min(n, STOPS)).round().astype(int)
-    mean, K = m.copy(), P.reshape(n, C, n, C)[:, :, stops]
-    # (stops,) total variance of each stop that is still waiting.
-    spread = np.einsum("scsc->s", K[stops])
-    for _ in stops:
-        least = float(np.min(spread))
-        s = int(np.argmax(spread <= least + EQUAL_BRANCH * abs(least)))
-        i = stops[s]
-        here, local, f = x[i : i + 1], K[i, :, s], mean[i]
-        for _ in range(LOCAL_STEPS):
-            g, J = law.residual(f[None], here)[0], law.jacobian(f[None], here)[0]
-            left = J @ (f - mean[i]) - g
-            JP = J @ local
-            S = JP @ J.T
-            S.flat[:: len(S) + 1] += noise[i]
-            if not (np.isfinite(left).all() and np.isfinite(S).all()):
-                return m
-            w = _solved(S, left)
-            f = mean[i] + JP.T @ w
-        gain = K[:, :, s] @ J.T  # (n, C, R)
-        mean = mean + gain @ w
-        at_stops = gain[stops].reshape(-1, len(w))
-        pulled = _solved(S, at_stops.T)
-        K = K - (gain @ pulled).reshape(K.shape)
-        spread = spread - np.einsum("kr,rk->k", at_stops, pulled).reshape(-1, C).sum(axis=1)
-        spread[s] = np.inf
-    return mean if np.all(np.isfinite(mean)) else m
-
-
-def _solved(S: np.ndarray, right: np.ndarray) -> np.ndarray:
-    return right / S[0, 0] if len(S) == 1 else np.linalg.solve(S, right)
+        moved = np.sum((q * displacement).reshape(len(q), -1), axis=1)
+        value = 0.5 * moved + 0.5 * np.sum(g.reshape(len(g), -1) ** 2 / variances, axis=1)
+    return np.where(np.isfinite(value), value, np.inf)

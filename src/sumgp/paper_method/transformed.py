@@ -43,6 +43,7 @@ from sumgp.strategies import (
     fit_candidates,
     law_spacing,
     mix,
+    one_by_one,
     plain_component,
 )
 
@@ -90,7 +91,7 @@ class Transformed(Strategy):
             assert prior is own.prior
             return replace(component(problem, model, guide, own, theta), law=joined)
 
-        components, weights, report = mix(problem, fitted, build, _correction(problem, fitted, own), self.draws)
+        components, weights, report = mix(problem, fitted, one_by_one(build), _correction(problem, fitted, own), self.draws)
         report |= self._report(problem, model, engine, report["hyperparameter_status"]) | {"branches_from": on_law}
         return Fitted(components, weights, unit_free, report)
 
@@ -183,7 +184,7 @@ def choose_guide(problem: FitProblem, alone: Candidates) -> tuple[Component, str
     if all(engine.other_branch(state) is None for state in states):
         if not engine.turns(states[0]):
             return without_law(problem, alone)
-        return engine.component(prior, theta), "posterior given the law, whose turns are within reach"
+        return engine.components([(prior, theta)])[0], "posterior given the law, whose turns are within reach"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SumGPWarning)
         followed = Linearized().fit(replace(problem, uncertainty="plug-in")).components[0]
@@ -224,7 +225,7 @@ def _correction(problem: FitProblem, fitted: Candidates, own: TransformedEvidenc
         except NumericalError:
             return FAILED
 
-    return correction
+    return one_by_one(correction)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -146,13 +146,20 @@ def local_lengthscales(kernel: Kernel, theta: np.ndarray) -> np.ndarray:
     return np.minimum(lengths, min((w.length_scale * w.periodicity / (2.0 * math.pi) for w in waves), default=math.inf))
 
 
-def with_theta(kernel: Kernel, theta: np.ndarray) -> Kernel:
-    """The kernel at theta; without scikit-learn's inspection of arguments where only a lengthscale is free."""
-    if _closed_form(kernel) is None:
-        return kernel.clone_with_theta(theta)
+def kernel_at(kernel: Kernel) -> Callable[[np.ndarray], Kernel]:
+    """The kernel as a function of theta; without scikit-learn's inspection of arguments where only a lengthscale is free."""
+    return kernel.clone_with_theta if _closed_form(kernel) is None else partial(_of_length, kernel)
+
+
+def _of_length(kernel: Kernel, theta: np.ndarray) -> Kernel:
     result = copy(kernel)
     result.length_scale = math.exp(theta[0])
     return result
+
+
+def with_theta(kernel: Kernel, theta: np.ndarray) -> Kernel:
+    """The kernel at theta."""
+    return kernel_at(kernel)(theta)
 
 
 class KernelOnPoints:
@@ -187,6 +194,13 @@ class KernelOnPoints:
         if self.has_closed_form:
             return self._evaluated(theta, self._squared, False)[0]
         return with_theta(self.kernel, theta)(self.points)
+
+    def matrices(self, thetas: np.ndarray) -> np.ndarray:
+        """K (m, n, n) of several thetas (m, p)."""
+        if self._closed_form is None:
+            return np.stack([self.matrix(theta) for theta in thetas])
+        scales = np.array([math.exp(-2.0 * theta[0]) for theta in thetas])
+        return self._closed_form(self._squared * scales[:, None, None], False)[0]
 
     def part(self, theta: np.ndarray, rows: Any, columns: Any, with_slopes: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """K of these rows and columns and its derivatives, which may be left out (p = 0); of a closed form only."""

@@ -7,7 +7,7 @@ the errors of ``soft`` laws, which vary as smoothly as the outputs do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sumgp.errors import DataError
 from sumgp.laws import LatentMap, TaskRows
 from sumgp.numerics import SchurConditioning, schur_condition
-from sumgp.priors.kernels import HyperPrior, lengthscale_mask, with_theta
+from sumgp.priors.kernels import HyperPrior, kernel_at, lengthscale_mask, local_lengthscales
 from sumgp.priors.tasks import TaskCovariance
 
 CENTRE = 0.05  # prior median of noise sd / sd of an output
@@ -37,10 +37,10 @@ def student_around_mean(values: np.ndarray, scale: float, degrees: float) -> tup
 
     A Student t of each difference d from their mean: -(nu + 1) / 2 log(1 + d^2 / (nu s^2)).
     """
-    away = values - values.mean()
+    away, total = values - np.add.reduce(values) / len(values), np.add.reduce  # a method of few values takes far longer
     spread = degrees * scale**2
     slope = -(degrees + 1.0) * away / (spread + away**2)
-    return -0.5 * (degrees + 1.0) * float(np.sum(np.log1p(away**2 / spread))), slope - slope.mean()
+    return -0.5 * (degrees + 1.0) * float(total(np.log1p(away**2 / spread))), slope - total(slope) / len(values)
 
 
 @dataclass(frozen=True)
@@ -258,8 +258,12 @@ class MultitaskPrior:
 
     def unpack(self, theta: np.ndarray) -> Hyperparameters:
         """Kernels, task covariances and noise variances at theta."""
-        kernels = tuple(with_theta(k, theta[s]) for k, (s, _) in zip(self.kernels, self.slices, strict=True))
+        kernels = tuple(make(theta[s]) for make, (s, _) in zip(self._kernels_at, self.slices, strict=True))
         return Hyperparameters(kernels, self.Sigmas(theta), self.noise.variances(theta[self.noise_slice]), theta)
+
+    @cached_property
+    def _kernels_at(self) -> tuple[Callable[[np.ndarray], Kernel], ...]:
+        return tuple(kernel_at(kernel) for kernel in self.kernels)
 
     def Sigmas(self, theta: np.ndarray) -> tuple[np.ndarray, ...]:
         """Task covariances (T, T) before any law."""
@@ -298,6 +302,12 @@ class MultitaskPrior:
         for kernel, (s, _) in zip(self.kernels, self.slices, strict=True):
             flags[s] = lengthscale_mask(kernel)
         return flags
+
+    def shortest_lengthscales(self, theta: np.ndarray, half_range: np.ndarray) -> np.ndarray:
+        """(D,) the shortest along each input, or half the range for kernels without one."""
+        each = [local_lengthscales(kernel, theta[s]) for kernel, (s, _) in zip(self.kernels, self.slices, strict=True)]
+        found = [np.broadcast_to(v, half_range.shape) for v in each if len(v) in (1, len(half_range))]
+        return np.min(found, axis=0) if found else half_range.copy()
 
     def log_prior(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Log density of the weak prior, normalised so that priors of different size compare, and its gradient."""

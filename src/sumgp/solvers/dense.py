@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from sumgp.numerics import LOG_2PI, add_square, check_memory, cholesky, cholesky
 from sumgp.priors import KernelOnPoints, MultitaskPrior, SchurConditioning, nullspace_basis
 from sumgp.solvers.functionals import Opened
 from sumgp.solvers.kronecker import (
+    Evidence,
     IndependentEvidence,
     KroneckerEvidence,
     are_independent,
@@ -27,6 +28,7 @@ from sumgp.solvers.kronecker import (
 from sumgp.solvers.low_rank import LowRankEvidence, fits_low_rank
 
 LARGE_BLOCKS = 64  # points
+AT_ONCE = 200_000  # entries of covariances made together: with more, memory takes longer than calls do
 
 
 class Entries:
@@ -44,7 +46,7 @@ class Entries:
 
     def matrix(self, full: np.ndarray) -> np.ndarray:
         """Those of a covariance (TN, TN) of all entries."""
-        return full if self.complete else full[self._grid]
+        return full if self.complete else full[..., self.observed[:, None], self.observed]
 
     def blocks(self, G: np.ndarray) -> np.ndarray:
         """(T, N, T, N) matrix of all entries that is zero where one was not measured."""
@@ -63,7 +65,7 @@ class Entries:
 
     def noise(self, variances: np.ndarray) -> np.ndarray:
         """Variances of the measured entries, from those of the outputs (T,) or of all entries (N, T)."""
-        return self.vector(np.broadcast_to(variances, (self.n_points, self.n_outputs)))
+        return variances.repeat(self.n_points)[self.observed] if variances.ndim == 1 else self.vector(variances)
 
     def noise_gradient(self, diagonal: np.ndarray, by_row: bool) -> np.ndarray:
         """By the variances of the outputs (T,), or of all entries (N, T) if these differ from row to row."""
@@ -74,16 +76,6 @@ def log_density(factor: np.ndarray, residual: np.ndarray) -> tuple[float, np.nda
     """log N(residual; 0, C) and C^-1 residual, from the factor of C."""
     a = solve_cholesky(factor, residual)
     return -0.5 * float(residual @ a) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * len(a) * LOG_2PI, a
-
-
-class _Factored(NamedTuple):
-    """The data's covariance C at one theta: log p(y), the factor of C, C^-1 (y - mean), and the task covariances in it."""
-
-    value: float
-    factor: np.ndarray
-    a: np.ndarray
-    Sigmas: tuple[np.ndarray, ...]
-    conditioning: SchurConditioning | None
 
 
 class DenseEvidence:
@@ -101,29 +93,44 @@ class DenseEvidence:
 
     def value(self, theta: np.ndarray) -> float:
         """log p(y | theta) alone."""
-        Ks = [k.matrix(theta[s]) for k, (s, _) in zip(self.kernels, self.prior.slices, strict=True)]
-        return self._factored(theta, Ks).value
+        return self.values(theta[None])[0]
 
-    def _factored(self, theta: np.ndarray, Ks: list[np.ndarray]) -> _Factored:
-        prior = self.prior
-        Sigmas = prior.Sigmas(theta)
-        conditioning = prior.conditioned(Sigmas[0])
-        used = Sigmas if conditioning is None else (conditioning.covariance,)
-        covariance = self._covariance(Ks, used)
+    def values(self, thetas: np.ndarray) -> list[float]:
+        """The same of several thetas (m, p)."""
+        most = max(1, AT_ONCE // max(1, len(self.targets)) ** 2)
+        if len(thetas) > most:
+            return [value for i in range(0, len(thetas), most) for value in self.values(thetas[i : i + most])]
+        tasks = [self._tasks(theta) for theta in thetas]
+        Ks = [k.matrices(thetas[:, s]) for k, (s, _) in zip(self.kernels, self.prior.slices, strict=True)]
+        covariances = self._covariance(Ks, tuple(np.stack(each) for each in zip(*(t for t, _ in tasks), strict=True)))
+        each = zip(thetas, covariances, tasks, strict=True)
+        return [self._factored(theta, covariance, conditioning)[0] for theta, covariance, (_, conditioning) in each]
+
+    def _tasks(self, theta: np.ndarray) -> tuple[tuple[np.ndarray, ...], SchurConditioning | None]:
+        Sigmas = self.prior.Sigmas(theta)
+        conditioning = self.prior.conditioned(Sigmas[0])
+        return Sigmas if conditioning is None else (conditioning.covariance,), conditioning
+
+    def _factored(
+        self, theta: np.ndarray, covariance: np.ndarray, conditioning: SchurConditioning | None
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """log p(y), the factor of the data's covariance C, and C^-1 (y - mean), from C without its noise."""
+        prior, residual = self.prior, self.targets
         self._add_noise(covariance, prior.noise.variances(theta[prior.noise_slice]))
         factor = cholesky(covariance, "data covariance")
-        residual = self.targets
         if conditioning is not None:
             mean = prior.law.totals @ conditioning.D  # type: ignore[union-attr]
             residual = residual - self.entries.vector(mean)
         value, a = log_density(factor, residual)
-        return _Factored(value, factor, a, used, conditioning)
+        return value, factor, a
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """log p(y | theta) and its gradient with respect to theta."""
         prior = self.prior
         evaluated = [k.matrix_and_gradient(theta[s]) for k, (s, _) in zip(self.kernels, prior.slices, strict=True)]
-        value, factor, a, used, conditioning = self._factored(theta, [K for K, _ in evaluated])
+        used, conditioning = self._tasks(theta)
+        covariance = self._covariance([K for K, _ in evaluated], used)
+        value, factor, a = self._factored(theta, covariance, conditioning)
         G = np.outer(a, a)
         G -= cholesky_inverse(factor)
         G *= 0.5
@@ -144,17 +151,17 @@ class DenseEvidence:
     def _covariance(self, Ks: list[np.ndarray], Sigmas: tuple[np.ndarray, ...]) -> np.ndarray:
         T, N = self.entries.n_outputs, self.entries.n_points
         first = Ks[0] + self.prior.mean_variance if self.prior.mean_shape == "task" else Ks[0]
-        total = Sigmas[0][:, None, :, None] * first[None, :, None, :]
+        total = Sigmas[0][..., :, None, :, None] * first[..., None, :, None, :]
         for K, Sigma in zip(Ks[1:], Sigmas[1:], strict=True):
-            total += Sigma[:, None, :, None] * K[None, :, None, :]
+            total += Sigma[..., :, None, :, None] * K[..., None, :, None, :]
         if self.prior.mean_shape == "identity":
             for t in range(T):
-                total[t, :, t, :] += self.prior.mean_variance
-        return self.entries.matrix(total.reshape(T * N, T * N))
+                total[..., t, :, t, :] += self.prior.mean_variance
+        return self.entries.matrix(total.reshape(*total.shape[:-4], T * N, T * N))
 
     def _add_noise(self, covariance: np.ndarray, variances: np.ndarray) -> None:
         if self._projector is None:
-            covariance[np.diag_indices_from(covariance)] += self.entries.noise(variances)
+            np.einsum("ii->i", covariance)[...] += self.entries.noise(variances)  # a view of the diagonal
         else:
             block = self._projector @ (variances[:, None] * self._projector)
             covariance += self.entries.matrix(np.kron(block, np.eye(self.entries.n_points)))
@@ -192,16 +199,6 @@ FEW_VALUES, FEW_ROWS = 300, 100  # measured, up to which one factor of all takes
 FEW_OF_ONE = 200  # the same for one of several outputs that have nothing in common
 MOST_WEIGHTS = 0.2  # for each measured value, up to which features are faster than one dense factor
 MOST_WEIGHTS_OF_ROWS = 0.6  # for each row, up to which features are faster than the eigendecompositions of complete data
-
-
-class Evidence(Protocol):
-    """Log evidence log p(y | theta) of the data."""
-
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value and gradient; NumericalError where a factor fails."""
-
-    def value(self, theta: np.ndarray) -> float:
-        """The value alone, which some forms give at less cost."""
 
 
 class Solver(ABC):

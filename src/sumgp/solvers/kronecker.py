@@ -18,17 +18,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from sumgp.numerics import LOG_2PI, SchurConditioning, cholesky, solve_lower
 from sumgp.priors import KernelOnPoints, MultitaskPrior, NoiseModel, OneOutputTask, nullspace_basis
 
-if TYPE_CHECKING:
-    from sumgp.solvers.dense import Evidence
-
 MOST_MISSING = 0.2  # share of the entries up to which the Kronecker form is measured to be faster than one dense factor
+
+
+class Evidence(Protocol):
+    """Log evidence log p(y | theta) of the data."""
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient; NumericalError where a factor fails."""
+
+    def value(self, theta: np.ndarray) -> float:
+        """The value alone, which some forms give at less cost."""
 
 
 def has_kronecker_form(prior: MultitaskPrior) -> bool:

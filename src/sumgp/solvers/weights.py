@@ -279,7 +279,7 @@ def condition_on_data(
     target = y if features.offset is None else y - features.offset(x_law)[:, :T]
     rows, values = _whitened(prior, theta, G[:, :T], target)
     precision = rows.T @ rows
-    precision[np.diag_indices_from(precision)] += 1.0
+    np.einsum("ii->i", precision)[...] += 1.0  # a view of the diagonal
     factor = cholesky(precision, "weights")
     mean = solve_cholesky(factor, rows.T @ values)
     root = solve_lower(factor, np.eye(len(factor)), transposed=True)

@@ -1,6 +1,6 @@
 """Ways to impose a law, from ignoring it to conditioning on it."""
 
-from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix
+from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix, one_by_one
 from sumgp.strategies.collocated import Collocated
 from sumgp.strategies.conditioned import Conditioned
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed

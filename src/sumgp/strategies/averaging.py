@@ -8,10 +8,10 @@ others are clusters of neighbours, since rows that are further apart than a leng
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -92,8 +92,15 @@ RULED_OUT = 20.0  # log evidence of the data by which a candidate is behind the 
 HOPELESS = 60.0  # log density by which a maximum is behind the best, for no volume around it to make up for
 OUT_OF_REACH = 7.0  # candidates whose approximate log evidence is further behind are not averaged over
 
-Build = Callable[[MultitaskPrior, np.ndarray], Component]
-Score = Callable[[MultitaskPrior, np.ndarray], float]
+Pairs = Sequence[tuple[MultitaskPrior, np.ndarray]]  # priors with hyperparameters
+Build = Callable[[Pairs], Sequence[Component]]
+Score = Callable[[Pairs], Sequence[float]]
+Made = TypeVar("Made")
+
+
+def one_by_one(make: Callable[[MultitaskPrior, np.ndarray], Made]) -> Callable[[Pairs], list[Made]]:
+    """For pairs what ``make`` makes of one."""
+    return lambda pairs: [make(prior, theta) for prior, theta in pairs]
 
 
 EvidenceOf = Callable[[MultitaskPrior, np.ndarray], Evidence]
@@ -269,13 +276,14 @@ def mix(
             best = int(np.argmax(approximate_evidence(fitted, score)))
             theta = fitted.maxima[best].theta
         report |= _chosen(fitted, best, fitted.maxima[best].status, theta)
-        component = build(fitted.priors[best], theta)
+        component = build([(fitted.priors[best], theta)])[0]
         if large and n_free and problem.uncertainty == "integrated":
             # Bands must not become narrower because one more value was measured.
             component, report["widening"] = component.widened(WIDENING), WIDENING
         return Mixed((component,), np.ones(1), report)
     fitted, result = _integrated(problem, fitted, score, draws)
-    components = tuple(build(fitted.priors[d.candidate], d.theta).widened(WIDENING) for d in result.draws)
+    built = build([(fitted.priors[d.candidate], d.theta) for d in result.draws])
+    components = tuple(component.widened(WIDENING) for component in built)
     weights = np.array([d.weight for d in result.draws])
     most = int(np.argmax(result.candidate_weights))
     report |= _chosen(fitted, most, fitted.maxima[fitted.best].status, fitted.maxima[most].theta)
@@ -303,7 +311,7 @@ def _integrated(problem: FitProblem, fitted: Candidates, score: Score | None, dr
     problem.progress("averaging over hyperparameters")
     approximate = approximate_evidence(fitted, score)
     near = fitted.only([k for k, value in enumerate(approximate) if value > max(approximate) - OUT_OF_REACH])
-    weigh = None if score is None else lambda k, theta: score(near.priors[k], near.back(k, theta))
+    weigh = None if score is None else lambda draws: score([(near.priors[k], near.back(k, theta)) for k, theta in draws])
     hessians = [near.curvature(k) for k in range(len(near.priors))]
     result = integrate(near.objectives, near.searched, weigh, draws, problem.random_state, hessians)
     return near, replace(result, draws=tuple(replace(d, theta=near.back(d.candidate, d.theta)) for d in result.draws))
@@ -311,11 +319,9 @@ def _integrated(problem: FitProblem, fitted: Candidates, score: Score | None, dr
 
 def approximate_evidence(fitted: Candidates, score: Score | None) -> list[float]:
     """Log evidence of data and law for each candidate, from its maximum and the curvature there."""
-    values = []
-    for k, (prior, maximum) in enumerate(zip(fitted.priors, fitted.maxima, strict=True)):
-        extra = score(prior, maximum.theta) if score is not None else 0.0
-        values.append(-maximum.value + extra + fitted.log_volumes[k])
-    return values
+    pairs = [(prior, maximum.theta) for prior, maximum in zip(fitted.priors, fitted.maxima, strict=True)]
+    extra = [0.0] * len(pairs) if score is None else score(pairs)
+    return [-m.value + e + v for m, e, v in zip(fitted.maxima, extra, fitted.log_volumes, strict=True)]
 
 
 def _describe(fitted: Candidates) -> list[dict[str, Any]]:

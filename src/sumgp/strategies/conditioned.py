@@ -10,7 +10,7 @@ from sumgp.errors import ConstraintError, DataError
 from sumgp.laws import Law, SumLaw, linear_rows, set_up_law, task_rows
 from sumgp.priors import MultitaskPrior, TaskLaw, nullspace_basis
 from sumgp.solvers import ClosedEvidence, Evidence, build_features, condition_on_data, given_linear_law
-from sumgp.strategies.averaging import fit_candidates, mix
+from sumgp.strategies.averaging import fit_candidates, mix, one_by_one
 from sumgp.strategies.linearized import LawEngine
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy, closed_imbalance, closed_law_rows
 from sumgp.strategies.stacking import stacked
@@ -69,7 +69,7 @@ class Conditioned(Strategy):
             noise = prior.noise.typical(theta[prior.noise_slice])
             return ClosedComponent(posterior, theta, noise, prior.n_outputs, within=within)
 
-        components, weights, report = mix(problem, fitted, build, None, self.draws)
+        components, weights, report = mix(problem, fitted, one_by_one(build), None, self.draws)
         report |= {"status": report["hyperparameter_status"], "law": "on the task covariance"}
         report["noise_within_law"] = problem.noise.closed
         report["dropped_rows"] = list(rows.dropped)
@@ -98,7 +98,7 @@ class Conditioned(Strategy):
 
         fitted = fit_candidates(problem, priors, evidence)
         engine = LawEngine(problem, setup, exact=True)
-        components, weights, report = mix(problem, fitted, lambda p, t: engine.component(p, t), None, self.draws)
+        components, weights, report = mix(problem, fitted, engine.components, None, self.draws)
         report |= {"status": report["hyperparameter_status"], "law": "on the full joint"}
         return stacked(problem, Fitted(components, weights, setup.law, report), setup.law)
 

@@ -10,7 +10,7 @@ from sumgp.errors import warn
 from sumgp.hyperparameters import Objective, Scan, latent_size, maximise
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers import LatentEvidence
-from sumgp.strategies.averaging import fit_candidates, mix
+from sumgp.strategies.averaging import fit_candidates, mix, one_by_one
 from sumgp.strategies.problem import FitProblem, Fitted
 from sumgp.strategies.weight_component import plain_component
 
@@ -81,7 +81,7 @@ def fit_eliminated(problem: FitProblem, draws: int) -> Fitted:
     """The posterior of a prior that obeys the whole law: nothing is left to impose."""
     fitted = fit_candidates(problem, problem.priors("identity"))
     components, weights, report = mix(
-        problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, draws
+        problem, fitted, one_by_one(lambda prior, theta: plain_component(problem, prior, theta)), None, draws
     )
     best = fitted.best
     contradiction = disagreement(problem, fitted.priors[best], fitted.maxima[best].theta)

@@ -292,10 +292,10 @@ def taper_weights(
     problem: FitProblem,
     prior: MultitaskPrior,
     theta: np.ndarray,
-    imposed: Callable[[float | None], PosteriorComponent],
+    imposed: Sequence[PosteriorComponent],
     free: PosteriorComponent,
 ) -> TaperWeights:
-    """Weights of TAPERS at one set of hyperparameters; ``imposed(length)``: posterior with the law so tapered.
+    """Weights of TAPERS at one set of hyperparameters; ``imposed``: the posterior with the law so tapered, for each.
 
     ``free``: posterior without it.
     """
@@ -305,9 +305,7 @@ def taper_weights(
     def score(component: PosteriorComponent) -> float:
         return float(np.sum(component_left_out(component, rows, noise).log_density))
 
-    return TaperWeights.of_scores(
-        [score(imposed(length)) for length in TAPERS], problem.uncertainty == "integrated", score(free)
-    )
+    return TaperWeights.of_scores([score(c) for c in imposed], problem.uncertainty == "integrated", score(free))
 
 
 def rough_share(smooth: TaperWeights, rough: TaperWeights) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
@@ -11,12 +11,12 @@ import numpy as np
 
 from sumgp.errors import NumericalError, Status, warn
 from sumgp.laws import LawSetup, UnitFreeLaw, set_up_law
-from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
-from sumgp.priors import MultitaskPrior, local_lengthscales
+from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidences, solve_laws, solve_linear_law
+from sumgp.priors import MultitaskPrior
 from sumgp.solvers import Taper, WeightPosterior
-from sumgp.strategies.averaging import MANY_FREE, Build, Candidates, Mixed, approximate_evidence, fit_candidates, joined, mix
+from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, approximate_evidence, fit_candidates, joined, mix
 from sumgp.strategies.eliminated import disagreement, fit_eliminated
-from sumgp.strategies.left_out import TaperWeights, not_against_rows, rough_share, taper_weights
+from sumgp.strategies.left_out import TAPERS, TaperWeights, not_against_rows, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import stacked
 from sumgp.strategies.weight_component import Component, LawConditioning, given_data, plain_component
@@ -28,6 +28,7 @@ MANY_TURNS = 0.15  # share of the law's points
 MOST_FOLLOWED = 1500  # points times columns of a law that is followed point by point
 SAME_MISFIT = 1e-6  # relative difference of misfits that round-off may make
 ANOTHER_BRANCH = 1.0  # by how much the log evidence of a law is higher on one
+MOST_TOGETHER = 1_000_000  # entries of covariances in one law solve: with more, memory takes longer than calls do
 ASTRAY = 10.0  # a log evidence so far below the highest is looked for again from where that was found
 
 
@@ -94,73 +95,93 @@ class LawEngine:
         assert self.law_sd is not None
         if setup.law.is_linear or state.mean.size > MOST_FOLLOWED or not self.turns(state):
             return None
-        P = state.covariance(None, setup.x)
-        followed = follow_law(setup.law, setup.x_law, state.mean, P, self.law_sd**2)
-        evidence = partial(law_evidence, setup.law, setup.x_law, state.mean, P, self.law_sd)
-        try:
-            plain, _ = evidence([None])
-            better, f = evidence([followed])
-        except NumericalError:
-            return None
-        return f if better > plain + ANOTHER_BRANCH else None
+        followed = follow_law(setup.law, setup.x_law, state.mean, state.covariance(None, setup.x), self.law_sd**2)
+        plain, better = (self.evidences([state], [start])[0] for start in (None, followed))
+        return better.f if plain is not None and better is not None and better.value > plain.value + ANOTHER_BRANCH else None
 
-    def evidence(self, state: LawState, starts: Sequence[np.ndarray | None]) -> tuple[float, np.ndarray]:
-        """Log evidence of the law at its points, given the data, and the law's values (n, C) there."""
+    def evidences(self, states: Sequence[LawState], starts: Sequence[np.ndarray | None]) -> list[Scored | None]:
+        """Log evidences of the law at its points, given the data, and the law's values there; None where one fails."""
         assert self.law_sd is not None
-        covariance = state.covariance(None, self.setup.x)
-        return law_evidence(self.setup.law, self.setup.x_law, state.mean, covariance, self.law_sd, starts)
+        found: list[Scored | None] = []
+        for some in self._together(states):
+            mean, P = self._gaussians(some, [None] * len(some))
+            try:
+                values, f = law_evidences(self.setup.law, self.setup.x_law, mean, P, self.law_sd, starts)
+                found += [Scored(float(value), at, state) for value, at, state in zip(values, f, some, strict=True)]
+            except NumericalError:
+                found += [None] if len(some) == 1 else [self.evidences([state], starts)[0] for state in some]
+        return found
 
-    def component(
+    def _together(self, items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+        """So many of them at a time that their covariances at the law's points fit into a fast memory."""
+        count = max(1, MOST_TOGETHER // (len(self.setup.x) * self.setup.law.n_columns) ** 2)
+        return (items[i : i + count] for i in range(0, len(items), count))
+
+    def _gaussians(self, states: Sequence[LawState], tapers: Sequence[Taper | None]) -> tuple[np.ndarray, np.ndarray]:
+        """Means (B, n, C) and covariances (B, nC, nC) at the law's points."""
+        covariances = [state.covariance(taper, self.setup.x) for state, taper in zip(states, tapers, strict=True)]
+        P = covariances[0][None] if len(states) == 1 else np.stack(covariances)
+        return np.stack([state.mean for state in states]), P
+
+    def components(
         self,
-        prior: MultitaskPrior,
-        theta: np.ndarray,
-        taper_length: float | None = None,
+        pairs: Pairs,
+        lengths: Sequence[float | None] | None = None,
+        known: Sequence[Scored | None] | None = None,
         tolerance: float | None = None,
-        known: Scored | None = None,
-    ) -> Component:
-        """Posterior given data and law; ``taper_length`` in lengthscales, None = joint conditioning, 0 = projection only.
+    ) -> list[Component]:
+        """Posteriors given data and law; ``lengths`` of tapers in lengthscales, None = joint conditioning, 0 = projection.
 
-        ``tolerance`` as in ``solve_law``; None = what is fit for predictions. ``known``: what the law's evidence found.
+        ``known``: what the law's evidence found. ``tolerance`` as in ``solve_laws``; None = what is fit for predictions.
         """
-        if taper_length == 0.0 and not len(self.setup.unknown):
-            return plain_component(self.problem, prior, theta, self.setup.law)
-        noise = prior.noise.typical(theta[prior.noise_slice])
-        state, start = (self.state(prior, theta), None) if known is None else (known.state, known.f)
-        taper = self.taper(prior, theta, taper_length)
-        solution = self.solve(state, taper, start if taper is None else None, tolerance)
-        conditioning = LawConditioning(self.setup.x, state.root, solution, taper, self.exact)
-        return Component(state.posterior, theta, noise, prior.n_outputs, self.onto, conditioning)
+        nothing = [None] * len(pairs)
+        result: dict[int, Component] = {}
+        cold, warm = [], []  # place, state, taper and start of each
+        for i, ((prior, theta), length, scored) in enumerate(zip(pairs, lengths or nothing, known or nothing, strict=True)):
+            if length == 0.0 and not len(self.setup.unknown):
+                result[i] = plain_component(self.problem, prior, theta, self.setup.law)
+            elif scored is not None and length is None:
+                warm.append((i, scored.state, None, scored.f))
+            else:
+                state = self.state(prior, theta) if scored is None else scored.state
+                unit = prior.shortest_lengthscales(theta, self.problem.half_range)
+                cold.append((i, state, None if length is None else Taper(length, unit, prior.n_outputs), None))
+        for some in (*self._together(warm), *self._together(cold)):
+            places, states, tapers, starts = zip(*some, strict=True)
+            solutions = self.solve(states, tapers, None if starts[0] is None else np.stack(starts), tolerance)
+            for i, state, taper, solution in zip(places, states, tapers, solutions, strict=True):
+                prior, theta = pairs[i]
+                noise = prior.noise.typical(theta[prior.noise_slice])
+                conditioning = LawConditioning(self.setup.x, state.root, solution, taper, self.exact)
+                result[i] = Component(state.posterior, theta, noise, prior.n_outputs, self.onto, conditioning)
+        return [result[i] for i in range(len(pairs))]
 
     @property
     def onto(self) -> UnitFreeLaw | None:
         """The law that points are moved onto; None where that would only take them off derivatives that hold exactly."""
-        nearly = self.setup.law.is_soft and not len(self.setup.unknown)
-        return None if self.problem.split is not None and nearly else self.setup.law
+        law, split = self.setup.law, self.problem.split
+        return None if split is not None and law.is_soft and not len(self.setup.unknown) else law
 
     def solve(
-        self, state: LawState, taper: Taper | None, start: np.ndarray | None = None, tolerance: float | None = None
-    ) -> LawSolution:
-        """The law's most probable values at its points."""
+        self, states: Sequence[LawState], tapers: Sequence[Taper | None], start: np.ndarray | None, tolerance: float | None
+    ) -> list[LawSolution]:
+        """The law's most probable values at its points, for each state; ``start`` (B, n, C) if that is known."""
+        law, x, (mean, P) = self.setup.law, self.setup.x_law, self._gaussians(states, tapers)
         if self.exact:
-            return solve_linear_law(self.setup.law, self.setup.x_law, state.mean, state.covariance(taper, self.setup.x))
+            return [solve_linear_law(law, x, *each) for each in zip(mean, P, strict=True)]
         if tolerance is None:
             tolerance = FULL if self.problem.uncertainty == "plug-in" else ENOUGH
-        covariance = state.covariance(taper, self.setup.x)
-        starts = [start] if start is not None else [None, *self.branches]
-        solutions = [
-            solve_law(self.setup.law, self.setup.x_law, state.mean, covariance, start, tolerance=tolerance)
-            for start in starts
-        ]
-        met = [s for s in solutions if s.met] or solutions
-        least = min(s.misfit for s in met)
-        # Branches that are mirror images fit equally well: the first of them, whatever round-off says.
-        return next(s for s in met if s.misfit <= least + SAME_MISFIT * (1.0 + abs(least)))
+        starts = [start] if start is not None else [None, *(np.broadcast_to(f, mean.shape) for f in self.branches)]
+        tried = [solve_laws(law, x, mean, P, each, tolerance) for each in starts]
+        return [_least(solutions) for solutions in zip(*tried, strict=True)]
 
-    def taper(self, prior: MultitaskPrior, theta: np.ndarray, length: float | None) -> Taper | None:
-        """A taper whose unit is the prior's shortest lengthscale along each input."""
-        if length is None:
-            return None
-        return Taper(length, lengthscale(prior, theta, self.problem.half_range), prior.n_outputs)
+
+def _least(solutions: Sequence[LawSolution]) -> LawSolution:
+    """The one of least misfit among those that meet the law."""
+    met = [s for s in solutions if s.met] or solutions
+    least = min(s.misfit for s in met)
+    # Branches that are mirror images fit equally well: the first of them, whatever round-off says.
+    return next(s for s in met if s.misfit <= least + SAME_MISFIT * (1.0 + abs(least)))
 
 
 class Scored(NamedTuple):
@@ -182,14 +203,15 @@ class LawScores:
         self.engine, self._fitted, self._states = engine, fitted, states  # one for each candidate's maximum
         self._values: dict[tuple[int, bytes], tuple[MultitaskPrior, float]] = {}  # with the prior: its id stays its own
         self._found: dict[tuple[int, bytes], Scored | None] = {}
+        self._starts = [None, *engine.branches]
 
-    def __call__(self, prior: MultitaskPrior, theta: np.ndarray) -> float:
-        key = (id(prior), theta.tobytes())
-        if key not in self._values:
-            here = self._maxima.get(key) or self._seen_from_mean(self.engine.state(prior, theta))
-            found = self._found[key] = self._compared(here)
-            self._values[key] = (prior, HOPELESS if found is None else found.value)
-        return self._values[key][1]
+    def __call__(self, pairs: Pairs) -> list[float]:
+        new = {(id(p), t.tobytes()): (p, t) for p, t in pairs if (id(p), t.tobytes()) not in self._values}
+        unseen = [key for key in new if key not in self._maxima]
+        seen = self.engine.evidences([self.engine.state(*new[key]) for key in unseen], self._starts)
+        for key, found in zip(new, self._compared([self._maxima.get(key) or seen.pop(0) for key in new]), strict=True):
+            self._found[key], self._values[key] = found, (new[key][0], HOPELESS if found is None else found.value)
+        return [self._values[id(p), t.tobytes()][1] for p, t in pairs]
 
     def found(self, prior: MultitaskPrior, theta: np.ndarray, keep: bool = False) -> Scored | None:
         """What a score was found with, once, or again where ``keep``; None without a score."""
@@ -198,43 +220,24 @@ class LawScores:
     @cached_property
     def _maxima(self) -> dict[tuple[int, bytes], Scored]:
         """Of the candidates, as seen from the mean, the best first."""
-        each = zip(self._fitted.priors, self._fitted.maxima, self._states, strict=True)
-        found = {(id(p), m.theta.tobytes()): self._seen_from_mean(state) for p, m, state in each}
-        known = [(key, scored) for key, scored in found.items() if scored is not None]
+        keys = [(id(p), m.theta.tobytes()) for p, m in zip(self._fitted.priors, self._fitted.maxima, strict=True)]
+        found = zip(keys, self.engine.evidences(self._states, self._starts), strict=True)
+        known = [(key, scored) for key, scored in found if scored is not None]
         return dict(sorted(known, key=lambda pair: -pair[1].value))
 
-    def _seen_from_mean(self, state: LawState) -> Scored | None:
-        try:
-            return Scored(*self.engine.evidence(state, [None, *self.engine.branches]), state)
-        except NumericalError:
-            return None
-
-    def _compared(self, found: Scored | None) -> Scored | None:
-        """The same, or what is found from the best of the maxima if that is far better."""
-        best = next(iter(self._maxima.values()), None)
-        if found is None or best is None or found.value >= best.value - ASTRAY:
-            return found
-        try:
-            return max(found, Scored(*self.engine.evidence(found.state, [best.f]), found.state), key=lambda s: s.value)
-        except NumericalError:
-            return None
+    def _compared(self, found: list[Scored | None]) -> list[Scored | None]:
+        """The same, or what is found from the best of the maxima where that is far better."""
+        result, best = list(found), next(iter(self._maxima.values()), None)
+        far = [(i, s) for i, s in enumerate(found) if s is not None and best is not None and s.value < best.value - ASTRAY]
+        again = self.engine.evidences([s.state for _, s in far], [best.f]) if best is not None else []
+        for (i, scored), other in zip(far, again, strict=True):
+            result[i] = None if other is None else max(scored, other, key=lambda s: s.value)
+        return result
 
 
 def law_spacing(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) -> float:
     """Distance between the points at which the law is imposed, as the kernels see inputs."""
-    return float(np.min(lengthscale(prior, theta, problem.half_range))) / POINTS_PER_LENGTHSCALE
-
-
-def lengthscale(prior: MultitaskPrior, theta: np.ndarray, half_range: np.ndarray) -> np.ndarray:
-    """(D,) shortest lengthscale along each input, or half the range for kernels without one."""
-    best = half_range.copy()
-    found = False
-    for kernel, (s, _) in zip(prior.kernels, prior.slices, strict=True):
-        values = local_lengthscales(kernel, theta[s])
-        if len(values) in (1, len(half_range)):
-            best = np.minimum(best, values) if found else np.broadcast_to(values, half_range.shape).copy()
-            found = True
-    return best
+    return float(np.min(prior.shortest_lengthscales(theta, problem.half_range))) / POINTS_PER_LENGTHSCALE
 
 
 DRAWS_FOR_BRANCHES = 4  # times as many draws where the law can be met on several branches
@@ -291,7 +294,7 @@ class Linearized(Strategy):
             warn(f"the law was imposed with status: {report['status']}; {Status.of(report['status']).remedy}")
         if problem.split is not None:
             report["status"] = disagreement(problem, fitted.priors[best], fitted.maxima[best].theta) or report["status"]
-        jointly = None if tapers.heaviest == 0.0 else engine.component
+        jointly = None if tapers.heaviest == 0.0 else engine.components
         return stacked(problem, Fitted(components, weights, engine.onto, report), setup.law, jointly=jointly)
 
     def _tapers(self, fitted: Candidates, score: LawScores) -> TaperWeights:
@@ -305,8 +308,8 @@ class Linearized(Strategy):
         best = int(np.argmax(approximate_evidence(fitted, score)))
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
         known = score.found(prior, theta, keep=True)
-        build = partial(engine.component, prior, theta, tolerance=ENOUGH, known=known)
-        return taper_weights(engine.problem, prior, theta, build, plain_component(engine.problem, prior, theta))
+        imposed = engine.components([(prior, theta)] * len(TAPERS), TAPERS, [known] * len(TAPERS), ENOUGH)
+        return taper_weights(engine.problem, prior, theta, imposed, plain_component(engine.problem, prior, theta))
 
     def _with_rougher(self, smooth: Mixed, tapers: TaperWeights, score: LawScores) -> Mixed:
         """The average with rougher curves added to it, as far as left-out rows ask for them."""
@@ -329,17 +332,16 @@ class Linearized(Strategy):
         return joined(smooth, added, share)
 
 
-def _in_turn(score: LawScores, tapers: TaperWeights) -> Build:
+def _in_turn(score: LawScores, tapers: TaperWeights) -> Callable[[Pairs], list[Component]]:
     """Components of hyperparameters, each with the next of the tapers."""
     lengths = tapers.in_turn()
-    return lambda prior, theta: score.engine.component(prior, theta, next(lengths), known=score.found(prior, theta))
+    return lambda pairs: score.engine.components(pairs, [next(lengths) for _ in pairs], [score.found(*p) for p in pairs])
 
 
 def _law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[str, Any]:
     """Worst status among components that carry weight, and the steps taken."""
-    solutions = [
-        (w, c.conditioning.solution) for w, c in zip(weights, components, strict=True) if c.conditioning is not None
-    ]
+    imposed = [(w, c.conditioning) for w, c in zip(weights, components, strict=True) if c.conditioning is not None]
+    solutions = [(w, conditioning.solution) for w, conditioning in imposed]
     if not solutions:
         return {"status": Status.CONVERGED, "law_steps": 0}
     bad = [(w, s) for w, s in solutions if s.status != Status.CONVERGED]

@@ -9,7 +9,7 @@ import numpy as np
 
 from sumgp.errors import Status, warn
 from sumgp.laws import UnitFreeLaw, set_up_law
-from sumgp.strategies.averaging import fit_candidates, mix
+from sumgp.strategies.averaging import fit_candidates, mix, one_by_one
 from sumgp.strategies.linearized import LawEngine
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import stacked
@@ -27,7 +27,7 @@ class Unconstrained(Strategy):
     def fit_rows(self, problem: FitProblem) -> Fitted:
         fitted = fit_candidates(problem, problem.priors("task"))
         components, weights, report = mix(
-            problem, fitted, lambda prior, theta: plain_component(problem, prior, theta), None, self.draws
+            problem, fitted, one_by_one(lambda prior, theta: plain_component(problem, prior, theta)), None, self.draws
         )
         return stacked(
             problem, Fitted(components, weights, None, {"status": report["hyperparameter_status"], **report}), None
@@ -51,7 +51,7 @@ class Projected(Strategy):
         priors = problem.priors("identity", unknown=setup.unknown, soft=setup.law.soft_variances)
         fitted = fit_candidates(problem, priors)
         engine = LawEngine(problem, setup)
-        components, weights, report = mix(problem, fitted, lambda p, t: engine.component(p, t, 0.0), None, self.draws)
+        components, weights, report = mix(problem, fitted, lambda p: engine.components(p, [0.0] * len(p)), None, self.draws)
         status = report["hyperparameter_status"]
         unmet = _unmet_near(setup.law, problem, components[int(np.argmax(weights))])
         if unmet is not None:

@@ -181,7 +181,7 @@ def _own_jointly(problem: FitProblem, fitted: Fitted, asked: Question, jointly: 
     component = alone.components[0]
     assert isinstance(component, OwnComponent)
     try:
-        drawn = [jointly(prior, theta).widened(WIDENING) for prior, theta in own_priors(problem, component, JOINT_DRAWS)]
+        drawn = [c.widened(WIDENING) for c in jointly(list(own_priors(problem, component, JOINT_DRAWS)))]
     except NumericalError:
         return []
     met = [c for c in drawn if c.conditioning is not None and c.conditioning.solution.status == Status.CONVERGED]

@@ -137,6 +137,7 @@ class _FunctionRows:
             magnitude_function=functions.magnitude,
             relax=self.relaxed,
             select=self.selected,
+            by_point=True,
             mentions=np.array([symbol in used for symbol in unknown]),
             notes=tuple(self._notes(row) for row in self.rows),
         )
