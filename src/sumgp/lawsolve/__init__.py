@@ -10,4 +10,5 @@ from sumgp.lawsolve.collocation import (
     solve_collocation,
 )
 from sumgp.lawsolve.law_volume import law_volume
+from sumgp.lawsolve.second_order import SecondOrder, second_order
 from sumgp.lawsolve.solve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law

@@ -11,7 +11,7 @@ import numpy as np
 
 from sumgp.errors import NumericalError, Status, warn
 from sumgp.laws import LawSetup, UnitFreeLaw, set_up_law
-from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, solve_law, solve_linear_law
+from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, second_order, solve_law, solve_linear_law
 from sumgp.priors import MultitaskPrior, local_lengthscales
 from sumgp.solvers import Taper, WeightPosterior
 from sumgp.strategies.averaging import MANY_FREE, Build, Candidates, Mixed, approximate_evidence, fit_candidates, joined, mix
@@ -122,13 +122,16 @@ class LawEngine:
 
         ``tolerance`` as in ``solve_law``; None = what is fit for predictions. ``known``: what the law's evidence found.
         """
+        law = self.setup.law
         if taper_length == 0.0 and not len(self.setup.unknown):
-            return plain_component(self.problem, prior, theta, self.setup.law)
+            return plain_component(self.problem, prior, theta, law)
         noise = prior.noise.typical(theta[prior.noise_slice])
         state, start = (self.state(prior, theta), None) if known is None else (known.state, known.f)
         taper = self.taper(prior, theta, taper_length)
         solution = self.solve(state, taper, start if taper is None else None, tolerance)
-        conditioning = LawConditioning(self.setup.x, state.root, solution, taper, self.exact)
+        plain = self.problem.split is None or self.exact or law.is_linear or law.is_soft
+        beyond = None if plain else second_order(law, self.setup.x_law, state.root, solution)
+        conditioning = LawConditioning(self.setup.x, state.root, solution, taper, self.exact, beyond)
         return Component(state.posterior, theta, noise, prior.n_outputs, self.onto, conditioning)
 
     @property
@@ -147,10 +150,8 @@ class LawEngine:
             tolerance = FULL if self.problem.uncertainty == "plug-in" else ENOUGH
         covariance = state.covariance(taper, self.setup.x)
         starts = [start] if start is not None else [None, *self.branches]
-        solutions = [
-            solve_law(self.setup.law, self.setup.x_law, state.mean, covariance, start, tolerance=tolerance)
-            for start in starts
-        ]
+        law, x = self.setup.law, self.setup.x_law
+        solutions = [solve_law(law, x, state.mean, covariance, start, tolerance=tolerance) for start in starts]
         met = [s for s in solutions if s.met] or solutions
         least = min(s.misfit for s in met)
         # Branches that are mirror images fit equally well: the first of them, whatever round-off says.
