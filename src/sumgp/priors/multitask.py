@@ -19,7 +19,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sumgp.errors import DataError
 from sumgp.laws import LatentMap, TaskRows
 from sumgp.numerics import SchurConditioning, schur_condition
-from sumgp.priors.kernels import HyperPrior, lengthscale_mask, with_theta
+from sumgp.priors.kernels import HyperPrior, lengthscale_mask, local_lengthscales, with_theta
 from sumgp.priors.tasks import TaskCovariance
 
 CENTRE = 0.05  # prior median of noise sd / sd of an output
@@ -298,6 +298,15 @@ class MultitaskPrior:
         for kernel, (s, _) in zip(self.kernels, self.slices, strict=True):
             flags[s] = lengthscale_mask(kernel)
         return flags
+
+    def shortest_lengthscales(self, theta: np.ndarray, half_range: np.ndarray) -> np.ndarray:
+        """(D,) along each input; half the range, which is given, for kernels without one."""
+        best = half_range
+        for kernel, (s, _) in zip(self.kernels, self.slices, strict=True):
+            values = local_lengthscales(kernel, theta[s])
+            if len(values) in (1, len(half_range)):
+                best = np.broadcast_to(values, half_range.shape) if best is half_range else np.minimum(best, values)
+        return best.copy()
 
     def log_prior(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Log density of the weak prior, normalised so that priors of different size compare, and its gradient."""

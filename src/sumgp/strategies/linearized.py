@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,10 +12,10 @@ import numpy as np
 from sumgp.errors import NumericalError, Status, warn
 from sumgp.laws import LawSetup, UnitFreeLaw, set_up_law
 from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidence, second_order, solve_law, solve_linear_law
-from sumgp.priors import MultitaskPrior, local_lengthscales
+from sumgp.priors import MultitaskPrior
 from sumgp.solvers import Taper, WeightPosterior
 from sumgp.strategies.averaging import MANY_FREE, Build, Candidates, Mixed, approximate_evidence, fit_candidates, joined, mix
-from sumgp.strategies.eliminated import disagreement, fit_eliminated
+from sumgp.strategies.eliminated import disagreement, fit_eliminated, short_enough
 from sumgp.strategies.left_out import TaperWeights, not_against_rows, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import stacked
@@ -29,6 +29,8 @@ MOST_FOLLOWED = 1500  # points times columns of a law that is followed point by 
 SAME_MISFIT = 1e-6  # relative difference of misfits that round-off may make
 ANOTHER_BRANCH = 1.0  # by how much the log evidence of a law is higher on one
 ASTRAY = 10.0  # a log evidence so far below the highest is looked for again from where that was found
+DRAWS_FOR_BRANCHES = 4  # times as many draws where the law can be met on several branches
+HOPELESS = -1e6  # score of hyperparameters under which the law cannot be imposed
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,15 @@ class LawEngine:
     exact: bool = False  # a linear law, solved in one step
     law_sd: np.ndarray | None = None  # (n R,) in the evidence, the same for all hyperparameters
     branches: tuple[np.ndarray, ...] = ()  # (n, C) each: further starts at the law's points
+    factor: float = 1.0  # of all lengthscales: those of the data alone may be too long for the curve that the law asks for
+
+    def used(self, prior: MultitaskPrior, theta: np.ndarray) -> np.ndarray:
+        """Hyperparameters with lengthscales ``factor`` times as long."""
+        return theta if self.factor == 1.0 else theta + np.log(self.factor) * prior.lengthscales()
 
     def state(self, prior: MultitaskPrior, theta: np.ndarray) -> LawState:
         """Condition on the data."""
-        posterior = given_data(self.problem, prior, theta, self.setup.x)
+        posterior = given_data(self.problem, prior, self.used(prior, theta), self.setup.x)
         mean, root = posterior.carried(self.setup.x, self.setup.x_law)
         return LawState(posterior, mean, root)
 
@@ -88,15 +95,13 @@ class LawEngine:
         return float(found.mean()) > MANY_TURNS
 
     def other_branch(self, state: LawState) -> np.ndarray | None:
-        """(n, C) at the law's points: where the law may be met in several ways, and following it outwards from known
-        points fits better than what is seen from the mean. A further start for all hyperparameters."""
+        """(n, C) at the law's points: a further start, where following the law from known points fits better."""
         setup = self.setup
         assert self.law_sd is not None
         if setup.law.is_linear or state.mean.size > MOST_FOLLOWED or not self.turns(state):
             return None
-        P = state.covariance(None, setup.x)
-        followed = follow_law(setup.law, setup.x_law, state.mean, P, self.law_sd**2)
-        evidence = partial(law_evidence, setup.law, setup.x_law, state.mean, P, self.law_sd)
+        given = (setup.law, setup.x_law, state.mean, state.covariance(None, setup.x))
+        followed, evidence = follow_law(*given, self.law_sd**2), partial(law_evidence, *given, self.law_sd)
         try:
             plain, _ = evidence([None])
             better, f = evidence([followed])
@@ -122,17 +127,20 @@ class LawEngine:
 
         ``tolerance`` as in ``solve_law``; None = what is fit for predictions. ``known``: what the law's evidence found.
         """
-        law = self.setup.law
         if taper_length == 0.0 and not len(self.setup.unknown):
-            return plain_component(self.problem, prior, theta, law)
+            return plain_component(self.problem, prior, theta, self.setup.law)
         noise = prior.noise.typical(theta[prior.noise_slice])
         state, start = (self.state(prior, theta), None) if known is None else (known.state, known.f)
         taper = self.taper(prior, theta, taper_length)
         solution = self.solve(state, taper, start if taper is None else None, tolerance)
-        plain = self.problem.split is None or self.exact or law.is_linear or law.is_soft
-        beyond = None if plain else second_order(law, self.setup.x_law, state.root, solution)
+        beyond = second_order(self.setup.law, self.setup.x_law, state.root, solution) if self.leaves_numbers else None
         conditioning = LawConditioning(self.setup.x, state.root, solution, taper, self.exact, beyond)
-        return Component(state.posterior, theta, noise, prior.n_outputs, self.onto, conditioning)
+        return Component(state.posterior, self.used(prior, theta), noise, prior.n_outputs, self.onto, conditioning)
+
+    @property
+    def leaves_numbers(self) -> bool:
+        """True for a curved law beside derivatives, which together mostly leave a few numbers open."""
+        return self.problem.split is not None and not (self.exact or self.setup.law.is_linear or self.setup.law.is_soft)
 
     @property
     def onto(self) -> UnitFreeLaw | None:
@@ -161,7 +169,7 @@ class LawEngine:
         """A taper whose unit is the prior's shortest lengthscale along each input."""
         if length is None:
             return None
-        return Taper(length, lengthscale(prior, theta, self.problem.half_range), prior.n_outputs)
+        return Taper(length, prior.shortest_lengthscales(theta, self.problem.half_range), prior.n_outputs)
 
 
 class Scored(NamedTuple):
@@ -175,8 +183,7 @@ class Scored(NamedTuple):
 class LawScores:
     """The law's log evidence, computed once for each set of hyperparameters; the same whatever was asked for before.
 
-    What lies far below the best of the candidates' maxima is looked for again from there: seen from the mean the law may
-    be met far from where neighbouring hyperparameters meet it.
+    What lies far below the best of the candidates' maxima is looked for again from there.
     """
 
     def __init__(self, engine: LawEngine, fitted: Candidates, states: Sequence[LawState]) -> None:
@@ -223,23 +230,7 @@ class LawScores:
 
 def law_spacing(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) -> float:
     """Distance between the points at which the law is imposed, as the kernels see inputs."""
-    return float(np.min(lengthscale(prior, theta, problem.half_range))) / POINTS_PER_LENGTHSCALE
-
-
-def lengthscale(prior: MultitaskPrior, theta: np.ndarray, half_range: np.ndarray) -> np.ndarray:
-    """(D,) shortest lengthscale along each input, or half the range for kernels without one."""
-    best = half_range.copy()
-    found = False
-    for kernel, (s, _) in zip(prior.kernels, prior.slices, strict=True):
-        values = local_lengthscales(kernel, theta[s])
-        if len(values) in (1, len(half_range)):
-            best = np.minimum(best, values) if found else np.broadcast_to(values, half_range.shape).copy()
-            found = True
-    return best
-
-
-DRAWS_FOR_BRANCHES = 4  # times as many draws where the law can be met on several branches
-HOPELESS = -1e6  # score of hyperparameters under which the law cannot be imposed
+    return float(np.min(prior.shortest_lengthscales(theta, problem.half_range))) / POINTS_PER_LENGTHSCALE
 
 
 @dataclass(frozen=True)
@@ -264,24 +255,21 @@ class Linearized(Strategy):
         priors = problem.priors("identity", unknown=spaced.unknown, soft=spaced.law.soft_variances)
         fitted = fit_candidates(problem, priors).supported
         best = fitted.best
-        spacing = law_spacing(problem, fitted.priors[best], fitted.maxima[best].theta)
-        setup = set_up_law(problem.law, problem.data, problem.scaling, spacing)
-        uncalibrated = LawEngine(problem, setup)
-        states = [uncalibrated.state(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
-        engine = LawEngine.calibrated(problem, setup, states[best])
-        found = [engine.other_branch(state) for state in states]
-        engine = replace(engine, branches=tuple(f for f in found if f is not None))
-        score = LawScores(engine, fitted, states)
+        prior, theta = fitted.priors[best], fitted.maxima[best].theta
+        ready = cache(partial(_prepared, problem, fitted))
+        engine, states = ready(1.0)
+        if engine.leaves_numbers:
+            engine, states = ready(short_enough(problem, lambda factor: ready(factor)[0].component(prior, theta)))
+        setup, score = engine.setup, LawScores(engine, fitted, states)
         tapers = self._tapers(fitted, score)
-        # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours.
-        # Under a prior that obeys a differential law the data alone say enough about them.
-        # With many of them the law's evidence differs by so much that weights would rest on one draw.
+        # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours. Under a prior
+        # that obeys a differential law the data say enough. With many, the law's evidence would leave one draw alone.
         many_free = max(p.n_parameters for p in fitted.priors) > MANY_FREE
         weigh = None if tapers.heaviest == 0.0 or problem.split is not None or many_free else score
         # How much weight each branch has depends on many hyperparameters.
         many = bool(engine.branches) and problem.uncertainty == "integrated"
         draws = self.draws * (DRAWS_FOR_BRANCHES if many else 1)
-        undecided = 0 < len(engine.branches) < len(found)
+        undecided = 0 < len(engine.branches) < len(states)
         average = mix(problem, fitted, _in_turn(score, tapers), weigh, draws, undecided)
         if weigh is not None:
             by_data = partial(mix, problem, fitted, _in_turn(score, tapers), None, draws)
@@ -291,7 +279,8 @@ class Linearized(Strategy):
         if report["status"] != Status.CONVERGED:
             warn(f"the law was imposed with status: {report['status']}; {Status.of(report['status']).remedy}")
         if problem.split is not None:
-            report["status"] = disagreement(problem, fitted.priors[best], fitted.maxima[best].theta) or report["status"]
+            report["status"] = disagreement(problem, prior, theta) or report["status"]
+            report["lengthscale_factor"] = engine.factor
         jointly = None if tapers.heaviest == 0.0 else engine.component
         return stacked(problem, Fitted(components, weights, engine.onto, report), setup.law, jointly=jointly)
 
@@ -328,6 +317,18 @@ class Linearized(Strategy):
         except NumericalError:
             return smooth
         return joined(smooth, added, share)
+
+
+def _prepared(problem: FitProblem, fitted: Candidates, factor: float) -> tuple[LawEngine, list[LawState]]:
+    """The engine for lengthscales ``factor`` times as long, and the posterior given the data at each candidate's maximum."""
+    best = fitted.best
+    theta = fitted.maxima[best].theta + np.log(factor) * fitted.priors[best].lengthscales()
+    setup = set_up_law(problem.law, problem.data, problem.scaling, law_spacing(problem, fitted.priors[best], theta))
+    uncalibrated = LawEngine(problem, setup, factor=factor)
+    states = [uncalibrated.state(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
+    engine = replace(LawEngine.calibrated(problem, setup, states[best]), factor=factor)
+    found = [engine.other_branch(state) for state in states]
+    return replace(engine, branches=tuple(f for f in found if f is not None)), states
 
 
 def _in_turn(score: LawScores, tapers: TaperWeights) -> Build:
