@@ -56,12 +56,13 @@ def short_enough(problem: FitProblem, build: Callable[[float], Component]) -> fl
 
 
 def _at_rows(problem: FitProblem, component: Component) -> tuple[np.ndarray, np.ndarray, float]:
-    """Mean and variance (N, T) at the rows, and what the law costs: its misfit and the squares of the data's residuals."""
+    """Mean and variance (N, T) at the rows, and what the law costs: its misfit and the squares of the data's residuals,
+    infinite where it is not met."""
     mean, covariance = component.marginals(problem.x, problem.data.x)
     mean, variance = mean[:, : problem.n_outputs], np.einsum("ncc->nc", covariance)[:, : problem.n_outputs]
     assert component.conditioning is not None
-    residuals = float(np.nansum((problem.y - mean) ** 2 / component.noise))
-    return mean, variance, component.conditioning.solution.misfit + residuals
+    solution, residuals = component.conditioning.solution, float(np.nansum((problem.y - mean) ** 2 / component.noise))
+    return mean, variance, solution.misfit + residuals if solution.met else np.inf
 
 
 def disagreement(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) -> str:
