@@ -254,8 +254,7 @@ class Linearized(Strategy):
         spaced = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
         priors = problem.priors("identity", unknown=spaced.unknown, soft=spaced.law.soft_variances)
         fitted = fit_candidates(problem, priors).supported
-        best = fitted.best
-        prior, theta = fitted.priors[best], fitted.maxima[best].theta
+        prior, theta = fitted.priors[fitted.best], fitted.maxima[fitted.best].theta
         ready = cache(partial(_prepared, problem, fitted))
         engine, states = ready(1.0)
         if engine.leaves_numbers:
@@ -321,9 +320,10 @@ class Linearized(Strategy):
 
 def _prepared(problem: FitProblem, fitted: Candidates, factor: float) -> tuple[LawEngine, list[LawState]]:
     """The engine for lengthscales ``factor`` times as long, and the posterior given the data at each candidate's maximum."""
-    best = fitted.best
-    theta = fitted.maxima[best].theta + np.log(factor) * fitted.priors[best].lengthscales()
-    setup = set_up_law(problem.law, problem.data, problem.scaling, law_spacing(problem, fitted.priors[best], theta))
+    assert problem.law is not None
+    best, prior = fitted.best, fitted.priors[fitted.best]
+    theta = fitted.maxima[best].theta + np.log(factor) * prior.lengthscales()
+    setup = set_up_law(problem.law, problem.data, problem.scaling, law_spacing(problem, prior, theta))
     uncalibrated = LawEngine(problem, setup, factor=factor)
     states = [uncalibrated.state(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
     engine = replace(LawEngine.calibrated(problem, setup, states[best]), factor=factor)
