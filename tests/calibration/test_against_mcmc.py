@@ -118,7 +118,8 @@ def test_evidences_of_data_and_law(reference: Reference) -> None:
     weights = np.array([draw_outputs(target, given, at, rng).log_weight for _ in range(100)])
     exact = logsumexp(weights, axis=0) - np.log(len(weights))
     engine = reference.engine()
-    laplace = np.array([engine.evidence(engine.state(prior, theta), [None])[0] for theta in thetas])
+    scored = engine.evidences([engine.state(prior, theta) for theta in thetas], [None])
+    laplace = np.array([found.value for found in scored if found is not None])
     assert np.ptp(exact) > 1.0
     assert np.max(np.abs(laplace - exact)) < 0.3
 
@@ -130,7 +131,7 @@ def test_outputs_given_hyperparameters(reference: Reference) -> None:
     """
     thetas = reference.some(THETAS)
     engine = reference.engine()
-    parts = tuple(engine.component(reference.target.prior, theta) for theta in thetas)
+    parts = tuple(engine.components([(reference.target.prior, theta) for theta in thetas]))
     fitted = Fitted(parts, np.full(THETAS, 1.0 / THETAS), reference.target.law, {})
     problem = reference.problem
     posterior = Posterior(fitted, problem.scaling, problem.law, problem.data, reference.target.x_law)

@@ -11,4 +11,5 @@ from sumgp.lawsolve.collocation import (
 )
 from sumgp.lawsolve.follow import follow_law
 from sumgp.lawsolve.law_volume import law_volume
+from sumgp.lawsolve.second_order import SecondOrder, second_order
 from sumgp.lawsolve.solve import ENOUGH, FULL, LawSolution, law_evidences, solve_laws, solve_linear_law

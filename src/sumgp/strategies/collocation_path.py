@@ -47,8 +47,8 @@ MOST_WORK = 1e11  # multiplications in all solves, after which no further length
 DENSER = 1.4  # points a lengthscale with several inputs, over those with one: residuals between them are 1e-4 again
 
 
-# Residual between the points, as a share of the law's terms, above which the law is imposed at more of them (several
-# inputs). Far above it the functions are too rough.
+# Residual between the points, as a share of the law's terms, above which the law is imposed at more of them. Far above it
+# the functions are too rough.
 LARGEST_MISS, OUT_OF_REACH = 1e-4, 1e-3
 REFINEMENTS, REFINED = 3, 1.15  # so many times, each with so many times the points along each input
 
@@ -119,7 +119,7 @@ class Path:
     def refined(self, candidate: Candidate) -> Candidate:
         """The same hyperparameters with the law at more points, until it is met between them or there are no more."""
         density = self.density
-        for _ in range(REFINEMENTS if self._several else 0):
+        for _ in range(REFINEMENTS):
             miss = max(candidate.missed(self.setting).values())
             if not LARGEST_MISS < miss < OUT_OF_REACH:
                 break

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from sumgp.priors import MultitaskPrior
 from sumgp.solvers import LatentEvidence
 from sumgp.strategies.averaging import fit_candidates, mix, one_by_one
 from sumgp.strategies.problem import FitProblem, Fitted
-from sumgp.strategies.weight_component import plain_component
+from sumgp.strategies.weight_component import Component, plain_component
 
 # Log evidence by which outputs fitted each on its own are ahead, and the same for each measured value. A law that holds
 # puts them behind: it adds what the outputs say about each other (20 for 20 rows of an oscillator). A velocity in the wrong
@@ -28,6 +30,39 @@ LEAST_PART = 0.03  # a smaller one is no contradiction
 # field against it: 17 at 100 points, and 1 at 30, which do not show it. A magnetic field in a room, which is not the same
 # everywhere as a kernel is: 8 at 150 points of three outputs.
 GAIN, GAIN_EACH = 4.0, 0.04
+
+# Factors of the lengthscales that are tried; how far curves at the rows may be apart to count as the same, in sds; the fall
+# of what the law costs that speaks for shorter ones, in squared sds. The lengthscales of the data suit a sine. A pendulum
+# that swings by 70 degrees needs half of them (costs of 10,000, then 100, then 60), an orbit half or a third (800, 300, 90).
+FACTORS = (1.0, 0.7, 0.5, 0.35, 0.25)
+SAME, FALL = 1.0, 10.0
+
+
+def short_enough(problem: FitProblem, build: Callable[[float], Component]) -> float:
+    """Factor of the lengthscales that lets curves follow the law, by ``build(factor)``.
+
+    A prior with too long ones cannot: the law then takes the curve off the data. Where shorter ones made a difference, one
+    step more is taken than needed, since draws of lengthscales are longer than the maximum too.
+    """
+    mean, _, cost = _at_rows(problem, build(FACTORS[0]))
+    for factor, shorter in pairwise(FACTORS):
+        moved, variance, less = _at_rows(problem, build(shorter))
+        if np.mean((moved - mean) ** 2) < SAME**2 * np.mean(variance):
+            return factor if factor == FACTORS[0] else shorter
+        if less > cost - FALL:
+            return factor
+        mean, cost = moved, less
+    return FACTORS[-1]
+
+
+def _at_rows(problem: FitProblem, component: Component) -> tuple[np.ndarray, np.ndarray, float]:
+    """Mean and variance (N, T) at the rows, and what the law costs: its misfit and the squares of the data's residuals,
+    infinite where it is not met."""
+    mean, covariance = component.marginals(problem.x, problem.data.x)
+    mean, variance = mean[:, : problem.n_outputs], np.einsum("ncc->nc", covariance)[:, : problem.n_outputs]
+    assert component.conditioning is not None
+    solution, residuals = component.conditioning.solution, float(np.nansum((problem.y - mean) ** 2 / component.noise))
+    return mean, variance, solution.misfit + residuals if solution.met else np.inf
 
 
 def disagreement(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) -> str:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from sumgp.errors import NumericalError, Status, warn
+from sumgp.errors import NumericalError
 from sumgp.laws import LawSetup, UnitFreeLaw, set_up_law
-from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidences, solve_laws, solve_linear_law
+from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidences, second_order, solve_laws, solve_linear_law
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers import Taper, WeightPosterior
 from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, approximate_evidence, fit_candidates, joined, mix
-from sumgp.strategies.eliminated import disagreement, fit_eliminated
+from sumgp.strategies.eliminated import disagreement, fit_eliminated, short_enough
 from sumgp.strategies.left_out import TAPERS, TaperWeights, not_against_rows, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
-from sumgp.strategies.stacking import stacked
+from sumgp.strategies.stacking import law_report, stacked
 from sumgp.strategies.weight_component import Component, LawConditioning, given_data, plain_component
 
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
@@ -30,6 +30,8 @@ SAME_MISFIT = 1e-6  # relative difference of misfits that round-off may make
 ANOTHER_BRANCH = 1.0  # by how much the log evidence of a law is higher on one
 MOST_TOGETHER = 1_000_000  # entries of covariances in one law solve: with more, memory takes longer than calls do
 ASTRAY = 10.0  # a log evidence so far below the highest is looked for again from where that was found
+DRAWS_FOR_BRANCHES = 4  # times as many draws where the law can be met on several branches
+HOPELESS = -1e6  # score of hyperparameters under which the law cannot be imposed
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,15 @@ class LawEngine:
     exact: bool = False  # a linear law, solved in one step
     law_sd: np.ndarray | None = None  # (n R,) in the evidence, the same for all hyperparameters
     branches: tuple[np.ndarray, ...] = ()  # (n, C) each: further starts at the law's points
+    factor: float = 1.0  # of all lengthscales: those of the data alone may be too long for the curve that the law asks for
+
+    def used(self, prior: MultitaskPrior, theta: np.ndarray) -> np.ndarray:
+        """Hyperparameters with lengthscales ``factor`` times as long."""
+        return theta if self.factor == 1.0 else theta + np.log(self.factor) * prior.lengthscales()
 
     def state(self, prior: MultitaskPrior, theta: np.ndarray) -> LawState:
         """Condition on the data."""
-        posterior = given_data(self.problem, prior, theta, self.setup.x)
+        posterior = given_data(self.problem, prior, self.used(prior, theta), self.setup.x)
         mean, root = posterior.carried(self.setup.x, self.setup.x_law)
         return LawState(posterior, mean, root)
 
@@ -74,10 +81,7 @@ class LawEngine:
         return cls(problem, setup, law_sd=np.tile(np.maximum(share * size, 1e-12), n))
 
     def turns(self, state: LawState) -> bool:
-        """True if at many points the law's slope changes its sign within two standard deviations of an output.
-
-        At a few points it always does (an energy at each zero of the position); neighbours on both sides decide there.
-        """
+        """True if at many points the law's slope changes its sign within two sds of an output; at a few it always does."""
         law, x = self.setup.law, self.setup.x_law
         sd = np.sqrt(np.einsum("ncw,ncw->nc", state.root, state.root))
         found = np.zeros(len(x), dtype=bool)
@@ -89,8 +93,7 @@ class LawEngine:
         return float(found.mean()) > MANY_TURNS
 
     def other_branch(self, state: LawState) -> np.ndarray | None:
-        """(n, C) at the law's points: where the law may be met in several ways, and following it outwards from known
-        points fits better than what is seen from the mean. A further start for all hyperparameters."""
+        """(n, C) at the law's points: a further start, where following the law from known points fits better."""
         setup = self.setup
         assert self.law_sd is not None
         if setup.law.is_linear or state.mean.size > MOST_FOLLOWED or not self.turns(state):
@@ -134,12 +137,12 @@ class LawEngine:
 
         ``known``: what the law's evidence found. ``tolerance`` as in ``solve_laws``; None = what is fit for predictions.
         """
-        nothing = [None] * len(pairs)
+        nothing, law = [None] * len(pairs), self.setup.law
         result: dict[int, Component] = {}
         cold, warm = [], []  # place, state, taper and start of each
         for i, ((prior, theta), length, scored) in enumerate(zip(pairs, lengths or nothing, known or nothing, strict=True)):
             if length == 0.0 and not len(self.setup.unknown):
-                result[i] = plain_component(self.problem, prior, theta, self.setup.law)
+                result[i] = plain_component(self.problem, prior, theta, law)
             elif scored is not None and length is None:
                 warm.append((i, scored.state, None, scored.f))
             else:
@@ -152,9 +155,16 @@ class LawEngine:
             for i, state, taper, solution in zip(places, states, tapers, solutions, strict=True):
                 prior, theta = pairs[i]
                 noise = prior.noise.typical(theta[prior.noise_slice])
-                conditioning = LawConditioning(self.setup.x, state.root, solution, taper, self.exact)
-                result[i] = Component(state.posterior, theta, noise, prior.n_outputs, self.onto, conditioning)
+                beyond = second_order(law, self.setup.x_law, state.root, solution) if self.leaves_numbers else None
+                conditioning = LawConditioning(self.setup.x, state.root, solution, taper, self.exact, beyond)
+                own = self.used(prior, theta)
+                result[i] = Component(state.posterior, own, noise, prior.n_outputs, self.onto, conditioning)
         return [result[i] for i in range(len(pairs))]
+
+    @property
+    def leaves_numbers(self) -> bool:
+        """True for a curved law beside derivatives, which together mostly leave a few numbers open."""
+        return self.problem.split is not None and not (self.exact or self.setup.law.is_linear or self.setup.law.is_soft)
 
     @property
     def onto(self) -> UnitFreeLaw | None:
@@ -195,9 +205,7 @@ class Scored(NamedTuple):
 class LawScores:
     """The law's log evidence, computed once for each set of hyperparameters; the same whatever was asked for before.
 
-    What lies far below the best of the candidates' maxima is looked for again from there: seen from the mean the law may
-    be met far from where neighbouring hyperparameters meet it.
-    """
+    What lies far below the best of the candidates' maxima is looked for again from there."""
 
     def __init__(self, engine: LawEngine, fitted: Candidates, states: Sequence[LawState]) -> None:
         self.engine, self._fitted, self._states = engine, fitted, states  # one for each candidate's maximum
@@ -240,10 +248,6 @@ def law_spacing(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) -
     return float(np.min(prior.shortest_lengthscales(theta, problem.half_range))) / POINTS_PER_LENGTHSCALE
 
 
-DRAWS_FOR_BRANCHES = 4  # times as many draws where the law can be met on several branches
-HOPELESS = -1e6  # score of hyperparameters under which the law cannot be imposed
-
-
 @dataclass(frozen=True)
 class Linearized(Strategy):
     """Condition on the law by iterated linearisation at training points, a grid between them and each prediction point.
@@ -265,37 +269,32 @@ class Linearized(Strategy):
         spaced = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
         priors = problem.priors("identity", unknown=spaced.unknown, soft=spaced.law.soft_variances)
         fitted = fit_candidates(problem, priors).supported
-        best = fitted.best
-        spacing = law_spacing(problem, fitted.priors[best], fitted.maxima[best].theta)
-        setup = set_up_law(problem.law, problem.data, problem.scaling, spacing)
-        uncalibrated = LawEngine(problem, setup)
-        states = [uncalibrated.state(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
-        engine = LawEngine.calibrated(problem, setup, states[best])
-        found = [engine.other_branch(state) for state in states]
-        engine = replace(engine, branches=tuple(f for f in found if f is not None))
+        prior, theta = fitted.priors[fitted.best], fitted.maxima[fitted.best].theta
+        ready = cache(partial(_prepared, problem, fitted))
+        engine, states = ready(1.0)
+        if engine.leaves_numbers:
+            engine, states = ready(short_enough(problem, lambda factor: ready(factor)[0].components([(prior, theta)])[0]))
         score = LawScores(engine, fitted, states)
         tapers = self._tapers(fitted, score)
-        # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours.
-        # Under a prior that obeys a differential law the data alone say enough about them.
-        # With many of them the law's evidence differs by so much that weights would rest on one draw.
+        # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours. Under a prior
+        # that obeys a differential law the data say enough. With many, the law's evidence would leave one draw alone.
         many_free = max(p.n_parameters for p in fitted.priors) > MANY_FREE
         weigh = None if tapers.heaviest == 0.0 or problem.split is not None or many_free else score
         # How much weight each branch has depends on many hyperparameters.
         many = bool(engine.branches) and problem.uncertainty == "integrated"
         draws = self.draws * (DRAWS_FOR_BRANCHES if many else 1)
-        undecided = 0 < len(engine.branches) < len(found)
+        undecided = 0 < len(engine.branches) < len(states)
         average = mix(problem, fitted, _in_turn(score, tapers), weigh, draws, undecided)
         if weigh is not None:
             by_data = partial(mix, problem, fitted, _in_turn(score, tapers), None, draws)
             average = not_against_rows(problem, average, tapers, by_data)
         components, weights, report = self._with_rougher(average, tapers, score)
-        report |= tapers.report() | _law_report(components, weights) | {"law_starts": 1 + len(engine.branches)}
-        if report["status"] != Status.CONVERGED:
-            warn(f"the law was imposed with status: {report['status']}; {Status.of(report['status']).remedy}")
+        report |= tapers.report() | law_report(components, weights) | {"law_starts": 1 + len(engine.branches)}
         if problem.split is not None:
-            report["status"] = disagreement(problem, fitted.priors[best], fitted.maxima[best].theta) or report["status"]
+            report["status"] = disagreement(problem, prior, theta) or report["status"]
+            report["lengthscale_factor"] = engine.factor
         jointly = None if tapers.heaviest == 0.0 else engine.components
-        return stacked(problem, Fitted(components, weights, engine.onto, report), setup.law, jointly=jointly)
+        return stacked(problem, Fitted(components, weights, engine.onto, report), engine.setup.law, jointly=jointly)
 
     def _tapers(self, fitted: Candidates, score: LawScores) -> TaperWeights:
         """Those asked for, or all of them, weighed at the best candidate's maximum."""
@@ -332,19 +331,20 @@ class Linearized(Strategy):
         return joined(smooth, added, share)
 
 
+def _prepared(problem: FitProblem, fitted: Candidates, factor: float) -> tuple[LawEngine, list[LawState]]:
+    """The engine for lengthscales ``factor`` times as long, and the posterior given the data at each candidate's maximum."""
+    assert problem.law is not None
+    best, prior = fitted.best, fitted.priors[fitted.best]
+    theta = fitted.maxima[best].theta + np.log(factor) * prior.lengthscales()
+    setup = set_up_law(problem.law, problem.data, problem.scaling, law_spacing(problem, prior, theta))
+    uncalibrated = LawEngine(problem, setup, factor=factor)
+    states = [uncalibrated.state(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
+    engine = replace(LawEngine.calibrated(problem, setup, states[best]), factor=factor)
+    found = [engine.other_branch(state) for state in states]
+    return replace(engine, branches=tuple(f for f in found if f is not None)), states
+
+
 def _in_turn(score: LawScores, tapers: TaperWeights) -> Callable[[Pairs], list[Component]]:
     """Components of hyperparameters, each with the next of the tapers."""
     lengths = tapers.in_turn()
     return lambda pairs: score.engine.components(pairs, [next(lengths) for _ in pairs], [score.found(*p) for p in pairs])
-
-
-def _law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[str, Any]:
-    """Worst status among components that carry weight, and the steps taken."""
-    imposed = [(w, c.conditioning) for w, c in zip(weights, components, strict=True) if c.conditioning is not None]
-    solutions = [(w, conditioning.solution) for w, conditioning in imposed]
-    if not solutions:
-        return {"status": Status.CONVERGED, "law_steps": 0}
-    bad = [(w, s) for w, s in solutions if s.status != Status.CONVERGED]
-    share = sum(w for w, _ in bad)
-    status = Status.CONVERGED if share < 0.2 else max(bad, key=lambda pair: pair[0])[1].status
-    return {"status": status, "law_steps": int(np.mean([s.steps for _, s in solutions])), "unconverged_weight": float(share)}

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sumgp.errors import NumericalError, Status
+from sumgp.errors import NumericalError, Status, warn
 from sumgp.laws import UnitFreeLaw
 from sumgp.priors import MOST_OUTPUTS_ON_THEIR_OWN
 from sumgp.strategies.averaging import WIDENING, Build
@@ -219,3 +219,17 @@ def combined(fitted: Fitted, kinds: Sequence[Kind]) -> Fitted:
         weights=np.concatenate([w * kind.weights for kind, w in chosen]),
         report=report,
     )
+
+
+def law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[str, Any]:
+    """Worst status among components that carry weight, also warned of, and the steps taken."""
+    imposed = [(w, c.conditioning) for w, c in zip(weights, components, strict=True) if c.conditioning is not None]
+    solutions = [(w, conditioning.solution) for w, conditioning in imposed]
+    if not solutions:
+        return {"status": Status.CONVERGED, "law_steps": 0}
+    bad = [(w, s) for w, s in solutions if s.status != Status.CONVERGED]
+    share = sum(w for w, _ in bad)
+    status = Status.CONVERGED if share < 0.2 else max(bad, key=lambda pair: pair[0])[1].status
+    if status != Status.CONVERGED:
+        warn(f"the law was imposed with status: {status}; {Status.of(status).remedy}")
+    return {"status": status, "law_steps": int(np.mean([s.steps for _, s in solutions])), "unconverged_weight": float(share)}

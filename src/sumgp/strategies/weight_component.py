@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sumgp.laws import Bend, Projection, UnitFreeLaw, bend, project, projected_draws
-from sumgp.lawsolve import LawSolution
+from sumgp.lawsolve import LawSolution, SecondOrder
 from sumgp.numerics import solve_lower
 from sumgp.priors import MultitaskPrior, lengthscale_mask
 from sumgp.solvers import JointGaussian, Taper, WeightPosterior, build_features, condition_on_data, squares
@@ -103,8 +103,7 @@ class _Moved:
 
     @cached_property
     def start(self) -> Unprojected:
-        """Of draws. A spread across the law that is small against that along it is taken back by the projection of draws,
-        but is known to few digits only: it counts as none."""
+        """Of draws. A small spread across the law, which projection takes back, has few digits only: it counts as none."""
         A, free, tangent = self.projection.projectors, self.free, self.tangent
         across = np.eye(A.shape[1]) - A
         crossing = np.einsum("ncd,nde,nce->nc", across, free.covariance, across).max(axis=1)
@@ -155,8 +154,7 @@ def moving_metric(local: np.ndarray, conditioned: np.ndarray, exact: bool, unkno
     """Covariance (n, C, C) in which points are moved: the columns ``unknown``, constants shared by all points, stay put.
 
     ``local`` is given the data alone, ``conditioned`` given a law elsewhere too. If that is linear (``exact``), the latter
-    makes the move exact conditioning; it vanishes where the law is known already, so a trace of the former keeps
-    directions defined there.
+    makes the move exact conditioning; where it vanishes, the law being known, a trace of the former keeps directions.
     """
     metric = conditioned + TRACE * local if exact else local.copy()
     metric[:, unknown, :] = 0.0
@@ -177,10 +175,12 @@ class LawConditioning:
     solution: LawSolution
     taper: Taper | None
     exact: bool = False  # a linear law: prediction points are conditioned in the covariance that the law has left
+    beyond: SecondOrder | None = None  # what the law says besides its tangent; without a taper
 
     def widened(self, factor: float) -> LawConditioning:
         """The same move onto the law with all standard deviations ``factor`` times as large."""
-        return replace(self, root=factor * self.root, solution=self.solution.widened(factor))
+        beyond = self.beyond and self.beyond.widened(factor)
+        return replace(self, root=factor * self.root, solution=self.solution.widened(factor), beyond=beyond)
 
 
 @dataclass(frozen=True)
@@ -279,8 +279,7 @@ class Component(PosteriorComponent):
         n, C = whole.mean.shape
         values, vectors = np.linalg.eigh(whole.covariance())
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        draws = whole.mean.ravel() + generator.standard_normal((count, n * C)) @ root.T
-        draws = draws.reshape(count, n, C)
+        draws = (whole.mean.ravel() + generator.standard_normal((count, n * C)) @ root.T).reshape(count, n, C)
         return draws if self.law is None else projected_draws(self.law, draws, metric, x_law)
 
     def _weight_draws(
@@ -324,8 +323,9 @@ class Component(PosteriorComponent):
     @cached_property
     def _law_on_weights(self) -> np.ndarray:
         """(weights, rows + 1): what a root at any point is multiplied by to give the gain, and the change of the mean."""
-        rows, solution = self._law_rows[0], self.conditioning.solution  # type: ignore[union-attr]
-        return np.column_stack([solve_lower(solution.factor, rows.T).T, rows @ solution.w])
+        rows, solution, beyond = self._law_rows[0], self.conditioning.solution, self.conditioning.beyond  # type: ignore[union-attr]
+        gain, shift = solve_lower(solution.factor, rows.T).T, rows @ solution.w
+        return np.column_stack([gain, shift] if beyond is None else [gain, beyond.drop, shift + beyond.shift])
 
     def _metric(self, local: np.ndarray, conditioned: np.ndarray) -> np.ndarray:
         """Covariance (n, C, C) in which points are moved onto the law."""
