@@ -121,6 +121,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         extra, constraint = self._extra_columns(), preparation.as_constraint(self.constraint, self.constants)
         tables = preparation.read_fit_tables(self, X, Y, extra, constraint)
         problem, law = chosen._problem(tables.X, tables.Y, progress or (lambda stage: None), sample_weight)
+        problem = with_own_noises(problem) if preparation.shares_noise_by_law(self, problem.noise.groups) else problem
         strategy = chosen.strategy if chosen.strategy is not None else preparation.default_strategy(law)
         preparation.check_strategy(strategy, law, problem)
         imposed = None if isinstance(strategy, Unconstrained) else problem.law
@@ -182,7 +183,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         if sample_weight is not None and isinstance(self.strategy, Transformed):
             raise DataError("sample_weight: Transformed() takes no weights; use Linearized(), or a noise= for every row")
         x, y, n_given = x[weights > 0], y[weights > 0], len(x)
-        if not np.any(~np.isnan(y)):
+        if np.isnan(y).all():
             raise DataError("Y", "at least one measured value", "only NaN", "check how missing values were read")
         constraint = preparation.as_constraint(self.constraint, self.constants)
         preparation.warn_of_unused_constants(constraint, self.constants)
@@ -202,7 +203,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         period = preparation.period_of(self.strategy, ordered, scaling)
         candidates = preparation.chosen_candidates(kernel, half_range, y.shape[1], self.strategy, imposed, period)
         candidates = map_candidates(half_range) if solver.on_blocks and kernel is None else candidates
-        problem = FitProblem(
+        return FitProblem(
             data=data,
             scaling=scaling,
             law=imposed,
@@ -218,8 +219,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             bounds=bounds,
             rougher=rougher_candidates(half_range) if kernel is None else (),
             default_kernels=kernel is None,
-        )
-        return with_own_noises(problem) if preparation.shares_noise_by_law(self, groups) else problem, law
+        ), law
 
     def _keep(self, problem: FitProblem, law: Law | None, strategy: Strategy, fitted: Fitted) -> None:
         self.law_ = law
