@@ -84,8 +84,8 @@ MUTATIONS = (
     Mutation(
         "sign of the determinant in the law's evidence",
         "lawsolve/solve.py",
-        "value = -merit - float(np.sum(np.log(",
-        "value = -merit + float(np.sum(np.log(",
+        "last.at.g, variances) - logs",
+        "last.at.g, variances) + logs",
         "lawsolve/test_solve.py",
     ),
     Mutation(

@@ -145,9 +145,10 @@ def test_search_begins_at_the_guide_and_draws_are_weighed_by_the_engine() -> Non
     evidences = [TransformedEvidence(fitted.priors[0], model.observations, e) for e in (Laplace(), MomentMatched())]
     correction = _correction(problem, fitted, TransformedEvidence(fitted.priors[0], model.observations, engine))
     assert correction is not None
-    assert correction(fitted.priors[0], theta) == pytest.approx(evidences[0](theta)[0] - evidences[1](theta)[0], abs=1e-8)
+    (found,) = correction([(fitted.priors[0], theta)])
+    assert found == pytest.approx(evidences[0](theta)[0] - evidences[1](theta)[0], abs=1e-8)
     with pytest.raises(AssertionError):  # values are kept by theta alone: another prior's must not be among them
-        correction(replace(fitted.priors[0], mean_variance=1.0), theta)
+        correction([(replace(fitted.priors[0], mean_variance=1.0), theta)])
     for other in (MomentMatched(), ExpectationPropagation()):
         assert _correction(problem, fitted, TransformedEvidence(fitted.priors[0], model.observations, other)) is None
 

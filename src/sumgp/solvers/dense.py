@@ -129,8 +129,8 @@ class DenseEvidence:
         prior = self.prior
         evaluated = [k.matrix_and_gradient(theta[s]) for k, (s, _) in zip(self.kernels, prior.slices, strict=True)]
         used, conditioning = self._tasks(theta)
-        covariance = self._covariance([K for K, _ in evaluated], used)
-        value, factor, a = self._factored(theta, covariance, conditioning)
+        # No name for the covariance: it is not needed beside its factor.
+        value, factor, a = self._factored(theta, self._covariance([K for K, _ in evaluated], used), conditioning)
         G = np.outer(a, a)
         G -= cholesky_inverse(factor)
         G *= 0.5
