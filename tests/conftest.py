@@ -31,22 +31,22 @@ LONG = tuple(
         "strategies/test_markov_fits.py::test_repeated_and_unordered_times",
         "strategies/test_markov_fits.py::test_samples_lie_on_the_law",
         "strategies/test_markov_fits.py::test_the_same_hyperparameters_are_found",
-        "strategies/test_markov_motion.py::test_units_and_the_order_of_outputs",
+        *("strategies/test_eliminated_fields", "strategies/test_markov_motion"),
         "strategies/test_vecchia_fits.py::test_exact_data_with_near_duplicates",
         "strategies/test_vecchia_fits.py::test_order_of_rows_and_outputs",
         "strategies/test_vecchia_fits.py::test_outputs_in_other_units",
         *("trust/test_dependent_maps", "trust/test_families", "trust/test_flat_curves", "trust/test_many_periods"),
-        *("trust/test_output_order", "trust/test_several_laws", "trust/test_single_points"),
+        *("trust/test_output_order", "trust/test_pickled_models", "trust/test_rougher_curves", "trust/test_rows_left_out"),
+        *("trust/test_several_laws", "trust/test_single_points", "trust/test_slow_corners"),
         "test_random_problems.py::test_random_problems_end_well",
     )
 )
-# Measuring the lines that a test runs doubles its time. It is left out where the tests of the parts run them too, and for
-# tests of tools, studies and texts.
+# Measuring the lines that a test runs doubles its time. It is left out for tests that start processes, and for those of tools,
+# studies and texts.
 UNMEASURED = tuple(
     f"tests/{place}"
     for place in (
-        *("faults/", "studies/", "cli/test_bench", "strategies/test_eliminated_fields", "strategies/test_markov_motion"),
-        *("trust/test_pickled_models", "trust/test_rougher_curves", "trust/test_rows_left_out", "trust/test_slow_corners"),
+        *("faults/", "studies/", "cli/test_bench"),
         *("test_architecture", "test_docs_examples", "test_families_tool", "test_fit_report_page", "test_gallery"),
         *("test_import_order", "test_many", "test_never_worse_tool", "test_notebook", "test_predict_map"),
         *("test_random_problems", "test_start_up", "test_text_rules"),
