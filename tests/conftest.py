@@ -41,7 +41,7 @@ LONG = tuple(
         "test_random_problems.py::test_random_problems_end_well",
     )
 )
-# Measuring the lines that a test runs doubles its time. It is left out for tests that start processes, and for those of tools,
+# Measuring the lines that a test runs doubles its time. It is left out for tests that start processes, and of tools,
 # studies and texts.
 UNMEASURED = tuple(
     f"tests/{place}"
