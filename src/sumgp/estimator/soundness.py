@@ -33,6 +33,7 @@ UNEXPLAINED = 10.0  # robust standard deviations of the residuals
 UNEXPLAINED_BY_KNOWN = 8.0  # stated standard deviations of the noise
 UNEXPLAINED_SIZE = 3.0  # standard deviations of the output
 MISFIT = 4.0  # rms distance of the data from the mean, in standard deviations of the noise
+ROUND_OFF = float(np.finfo(float).eps)  # of unit-free values: no noise is smaller
 MISFIT_SIZE = 0.1  # and in standard deviations of the output: less does not matter
 FEW_COPIES = 0.05  # share of the rows
 ROUNDED = 0.05  # share of values that occur in other rows too, from which on a copy may be a measurement of its own
@@ -202,7 +203,8 @@ def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> 
         if not seen.any():
             continue
         gap = (y[seen, t] - posterior.mean[seen, t]) / scale[t]
-        distance, size = np.sqrt(np.mean(gap**2 / variance[seen, t])), np.sqrt(np.mean(gap**2))
+        noise = np.maximum(variance[seen, t], ROUND_OFF**2)  # none where a law fixes an output
+        distance, size = np.sqrt(np.mean(gap**2 / noise)), np.sqrt(np.mean(gap**2))
         if size > MISFIT_SIZE and (distance > MISFIT or is_smooth(gap, problem.x[rows][seen])):
             who = {"the law": posterior.law, "a bound": posterior.bounding}
             pulling = " or ".join(word for word in who if who[word] is not None) + f" pulls {name!r} away from its data"
