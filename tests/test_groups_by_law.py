@@ -42,7 +42,7 @@ def test_coordinates_share_scale_and_noise_unless_told_otherwise() -> None:
 
 def rod(noise: list[float]) -> tuple[np.ndarray, np.ndarray]:
     """A rod of length one whose ends move, measured with these noises along each axis."""
-    t = np.linspace(0.0, 1.0, 25)
+    t = np.linspace(0.0, 1.0, 40)
     x, y, angle = np.sin(5.0 * t), np.sin(4.0 * t + 1.0), 1.6 * np.sin(6.0 * t + 2.0)
     truth = np.stack([x, y, x + np.cos(angle), y + np.sin(angle)], axis=1)
     return t, truth + np.tile(noise, 2) * np.random.default_rng(1000).standard_normal(truth.shape)

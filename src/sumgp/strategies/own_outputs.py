@@ -242,7 +242,7 @@ def _with_lengthscales(problem: FitProblem, apart: float) -> list[KernelFamily]:
 
 
 def with_own_noises(problem: FitProblem) -> FitProblem:
-    """Outputs that share one noise have noises of their own where that is more probable, by each output alone."""
+    """Outputs that share one noise have noises of their own where that is clearly more probable, by each output alone."""
     noise, order = problem.noise, problem.in_order()
     seen = (~np.isnan(order.y)).sum(axis=0) >= FEWEST_VALUES
     groups = [group for group in noise.groups if seen[list(group)].sum() > 1]
