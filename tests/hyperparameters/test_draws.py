@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from equivalence.small_problems import small_prior, some_data
 from scipy.stats import multivariate_t
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, ExpSineSquared
 
+from sumgp.errors import Status
 from sumgp.hyperparameters.average import Pool, curvature
-from sumgp.hyperparameters.optimise import DEGREES, Objective, Proposal, maximise
+from sumgp.hyperparameters.optimise import DEGREES, MapEstimate, Objective, Proposal, maximise, values_at
 from sumgp.priors import NoiseModel
 from sumgp.solvers.dense import DenseEvidence
 
@@ -98,3 +99,20 @@ def test_candidates_of_no_weight_are_not_followed() -> None:
     pool.follow(np.where(pool.owners == 1, -50.0, 0.0), 64)
     assert np.sum(pool.owners == 1) == 32
     assert np.sum(pool.owners == 0) == 96
+
+
+def test_draws_stay_between_narrow_bounds_where_the_density_is_flat() -> None:
+    """A wave whose period the rows leave open: without its bounds nearly all draws of two periods were lost, or all."""
+    x, y = some_data(T=1, N=8)
+    prior = small_prior(T=1, kernels=(ExpSineSquared(1.0, 2.0, periodicity_bounds=(1.6, 2.5)),))
+    objective = Objective(prior, DenseEvidence(prior, x, y))
+    theta, bounds = prior.start(), np.array(prior.bounds())
+    pool = Pool([objective], [MapEstimate(theta, 0.0, Status.CONVERGED, ())], [np.zeros((len(theta), len(theta)))], 0)
+    narrow = np.flatnonzero(np.ptp(bounds, axis=1) < 1.0)
+    assert len(narrow) == 1
+    draws = pool.first[0].sample(512, np.random.default_rng(0))[:, narrow[0]]
+    assert np.mean((draws > bounds[narrow[0], 0]) & (draws < bounds[narrow[0], 1])) > 0.8
+
+
+def test_no_hyperparameters_have_no_values() -> None:
+    assert values_at(one_parameter(), np.empty((0, 1))) == []

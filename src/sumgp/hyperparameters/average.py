@@ -104,7 +104,14 @@ def _kernel(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 TAIL = 30.0  # a log density so far below the highest, and a bit more for each parameter, weighs nothing
 FEWEST_PROPOSED = 8  # draws of a proposal
 COUNTED = 0.02  # candidates of a smaller share are not proposed again
+NARROW = 5.0  # log units between bounds: those of a period and of a wave's form, no others
 SEEN = 12.0  # effective draws that moments are taken of, or two a parameter if that is more
+
+
+def _box_precision(objective: Objective) -> np.ndarray:
+    """(p,) precision of a flat density between narrow bounds: without it most draws of a period would lie beyond them."""
+    width = np.ptp(np.array(objective.prior.bounds()).reshape(-1, 2), axis=1)
+    return np.where(width < NARROW, 12.0 / width**2, 0.0)
 
 
 class Pool:
@@ -118,7 +125,8 @@ class Pool:
         self, objectives: Sequence[Objective], maxima: Sequence[MapEstimate], curvatures: Sequence[np.ndarray], seed: int
     ) -> None:
         self.objectives = objectives
-        self.first = [Proposal.around(m.theta, H) for m, H in zip(maxima, curvatures, strict=True)]
+        each = zip(objectives, maxima, curvatures, strict=True)
+        self.first = [Proposal.around(m.theta, H, _box_precision(o)) for o, m, H in each]
         self.thetas: list[np.ndarray] = []
         self.owners = np.zeros(0, dtype=int)
         self.log_weights = np.zeros(0)

@@ -51,7 +51,7 @@ class Objective:
 def values_at(objective: Objective, thetas: np.ndarray) -> list[float]:
     """The values of an objective, or of what gives values as one does, at several thetas (m, p)."""
     evidence = getattr(objective, "evidence", None)
-    if isinstance(evidence, DenseEvidence):
+    if isinstance(evidence, DenseEvidence) and len(thetas):
         try:
             priors = [objective.prior.log_prior(theta)[0] for theta in thetas]
             return [-v - p if np.isfinite(v) else REFUSED for v, p in zip(evidence.values(thetas), priors, strict=True)]
@@ -218,10 +218,14 @@ class Proposal:
     root: np.ndarray  # lower factor of the scale matrix
 
     @classmethod
-    def around(cls, maximum: np.ndarray, curvature: np.ndarray) -> Proposal:
-        """As wide as the curvature of minus the log density says, but not wider than the floor lets it."""
+    def around(cls, maximum: np.ndarray, curvature: np.ndarray, box: np.ndarray) -> Proposal:
+        """As wide as the curvature of minus the log density says, but not wider than the floor and the bounds let it.
+
+        ``box`` (p,): precision of a flat density between narrow bounds, zero for others.
+        """
         values, vectors = np.linalg.eigh(curvature)
-        return cls(maximum, _root((vectors / np.maximum(values, CURVATURE_FLOOR)) @ vectors.T))
+        scale = (vectors / np.maximum(values, CURVATURE_FLOOR)) @ vectors.T
+        return cls(maximum, _root(np.linalg.inv(np.linalg.inv(scale) + np.diag(box)) if box.any() else scale))
 
     @classmethod
     def of_moments(cls, thetas: np.ndarray, weights: np.ndarray, wide: np.ndarray) -> Proposal:
