@@ -129,7 +129,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             check_law(imposed, problem.data, problem.scaling)
         stated = None if isinstance(strategy, Unconstrained) else law
         bounding = None if problem.bounds is None else Bounding.of(problem.bounds, stated, problem.data)
-        with threads_for(problem.y.size):
+        in_parts = problem.solver.on_series or problem.solver.on_blocks  # whose matrices are small, however many there are
+        with threads_for(0 if in_parts else problem.y.size):
             fitted = strategy.fit(problem.in_order())
         self._keep(problem, law, strategy, fitted)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)

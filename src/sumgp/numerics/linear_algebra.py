@@ -305,7 +305,8 @@ def _container_limit() -> float:
     return float(text) if text.isdigit() else float("inf")
 
 
-SMALL_BLAS = 400  # measured entries below which threads cost more than they give
+# Measured entries up to which one thread is used: beside other programs two wait for each other (600 entries: 70 s of CPU, not 9).
+SMALL_BLAS = 1500
 
 
 @cache
@@ -320,7 +321,7 @@ def limited_threads(threads: int | None) -> AbstractContextManager[Any]:
 
 
 def threads_for(entries: int) -> AbstractContextManager[Any]:
-    """Threads that suit so many measured entries: one, or as many as BLAS likes."""
+    """Threads that suit dense algebra of so many measured entries: one, or as many as BLAS likes."""
     return limited_threads(1 if entries <= SMALL_BLAS else None)
 
 

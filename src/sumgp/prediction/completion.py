@@ -14,7 +14,7 @@ from sumgp.data import Calendar, Data
 from sumgp.errors import DataError, counted, warn
 from sumgp.laws import between_outputs, measured_imbalance
 from sumgp.notebook import listed
-from sumgp.numerics import threads_for
+from sumgp.numerics import limited_threads
 from sumgp.prediction.bounding import BoundedPoints
 from sumgp.prediction.marginals import principal_root
 from sumgp.prediction.posterior import BLOCK, Posterior
@@ -155,7 +155,7 @@ def given_rows(posterior: Posterior, y: np.ndarray) -> RowPosterior:
         block = slice(start, start + BLOCK)
         x, cells = posterior.x[block], y[block]
         rows = Rows(scaling.inputs(x), x, scaling.outputs(cells), already_used(posterior.data, x, cells))
-        with threads_for(posterior.data.y.size):
+        with limited_threads(1):
             part = given_cells(fitted, rows, balance, posterior.closed, freedom)
             parts.append(part)
             laws.append(_balanced(balance, part, x, np.isnan(cells)))

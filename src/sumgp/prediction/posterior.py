@@ -14,7 +14,7 @@ from sumgp.data import Calendar, Data, Scaling
 from sumgp.errors import DataError
 from sumgp.laws import Law, mean_on_law
 from sumgp.notebook import listed
-from sumgp.numerics import threads_for
+from sumgp.numerics import limited_threads
 from sumgp.prediction import marginals
 from sumgp.prediction.bounding import BoundedPoints, Bounding, clipped_std
 from sumgp.prediction.closed_noise import measured_outputs, noise_covariances, noise_variances
@@ -75,7 +75,7 @@ class Posterior:
     def _by_blocks(self, told: Callable[[Fitted, int, marginals.Points], Part]) -> Iterator[Part]:
         for start in range(0, len(self.x), BLOCK):
             x = self.x[start : start + BLOCK]
-            with threads_for(self.data.y.size):
+            with limited_threads(1):
                 yield told(self.fitted, self._n_outputs, marginals.Points(self.scaling.inputs(x), x))
 
     @cached_property
