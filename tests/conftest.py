@@ -14,14 +14,17 @@ os.environ["MPLBACKEND"] = "Agg"
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("repeatable")
 
-# Whole fits that are judged by their numbers: `make test-long` runs them, `make test` does not. Other tests, of the parts,
-# run their lines too.
+# Whole fits that are judged by their numbers, and long runs of studies and tools: `make test-long` runs them, `make test` does
+# not. Other tests, of the parts, run their lines too.
 LONG = tuple(
     f"tests/{place}"
     for place in (
         *("calibration/", "properties/", "equivalence/test_never_worse", "laws/test_formula_fuzz"),
         *("conformance/test_engines.py::test_promised", "conformance/test_strategies.py::test_promised"),
-        "paper_method/test_engines_mcmc",
+        *("paper_method/test_engines_mcmc", "cli/test_bench_maps.py::test_beside_dense_algebra"),
+        "faults/test_mutation_list.py::test_caught_and_not_caught",
+        "studies/test_figures.py::test_every_experiment_has_its_figures",
+        "studies/test_runner.py::test_dask_cluster_that_loses_a_worker",
         "strategies/test_collocated_fields.py::test_a_field_that_varies_too_fast",
         "strategies/test_collocated_fields.py::test_a_law_shows_waves",
         "strategies/test_collocated_fields.py::test_data_that_are_all_noise",
