@@ -14,8 +14,8 @@ os.environ["MPLBACKEND"] = "Agg"
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("repeatable")
 
-# Whole fits that are judged by their numbers, and long runs of studies and tools: `make test-long` runs them, `make test` does
-# not. Other tests, of the parts, run their lines too.
+# Whole fits that are judged by their numbers, and long runs of studies and tools: `make test-long` runs them, `make test`
+# does not. Other tests, of the parts, run their lines too.
 LONG = tuple(
     f"tests/{place}"
     for place in (
