@@ -1,8 +1,6 @@
-"""How values vary along the inputs: columns of a law that are erratic, residuals that are smooth or differ in size."""
+"""How values vary along the inputs: columns of a law that are erratic, residuals that are smooth."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -14,10 +12,6 @@ ROUGH = 0.1
 FEWEST_ROWS = 8  # with fewer, neighbours tell too little about smooth columns
 SMOOTH = 0.15  # half the mean square of steps between neighbouring rows, relative to that of the values: noise has 1
 FEWEST_SMOOTH = 16  # rows along one input, twice as many in several; noise is as smooth with a chance of 5e-6
-
-FEWEST_OF_A_GROUP = 16  # rows whose spread is compared with that of others
-TIES = 0.5  # share of equal values among them from which on they are rounded, or nothing happens there
-DIFFERENT = 8.0  # ratio of spreads in three groups of so many: equal ones differ as much with a chance of 1e-5 (2e6 draws)
 
 
 def seen_by_kernels(data: Data) -> int:
@@ -63,14 +57,3 @@ def is_smooth(values: np.ndarray, x: np.ndarray) -> bool:
         pairs = cKDTree(x).query(x, k=2)[1]
         steps = values - values[np.where(pairs[:, 0] == np.arange(len(x)), pairs[:, 1], pairs[:, 0])]
     return bool(np.mean(steps**2) < 2.0 * SMOOTH * np.mean(values**2))
-
-
-def group_medians(sizes: np.ndarray, y: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
-    """(G,) median of ``sizes`` (n,) in each of the groups of rows.
-
-    All are 1 where rows are few, or where many of the measured ``y`` (n,) of a group are equal: rounding hides their noise.
-    """
-    if any(len(rows) < FEWEST_OF_A_GROUP or len(np.unique(y[rows])) < (1.0 - TIES) * len(rows) for rows in groups):
-        return np.ones(len(groups))
-    medians = np.array([np.median(sizes[rows]) for rows in groups])
-    return medians if medians.min() > 0.0 else np.ones(len(groups))
