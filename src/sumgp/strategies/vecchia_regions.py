@@ -33,7 +33,7 @@ def unlike_regions(problem: FitProblem, end: SearchEnd, loading: np.ndarray, com
         ratio = float(spread.max() / spread.min())
         if ratio > limit and spread.max() > TOO_NARROW * np.sqrt(np.mean(spread**2)):
             places = [np.array2string(x[regions[k]].mean(axis=0), precision=3) for k in (spread.argmax(), spread.argmin())]
-            words = f"the noise or roughness of {name!r} differs {ratio:.2g}-fold between regions, but one serves all rows"
+            words = f"the noise or roughness of {name!r} differs {ratio:.2g}-fold between regions, and one serves all rows"
             warn(
                 f"{words}: intervals are too narrow around x = {places[0]}, where it is largest, and too wide around "
                 f"{places[1]}; give noise= an array with the shape of Y, or sample_weight= as 1 / its variance; "
