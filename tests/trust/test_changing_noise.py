@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF
 
 import sumgp
 
@@ -56,3 +57,30 @@ def test_noise_that_was_given_and_values_that_do_not_vary_raise_no_alarm() -> No
         warnings.simplefilter("error", sumgp.SumGPWarning)
         assert fitted(noisy(sd), noise=np.tile(sd, (1, 2))).fit_report_.status == "converged"
         assert fitted(np.column_stack([counts, counts + 1.0]), None).fit_report_.status == "converged"
+
+
+def fitted_map(sd: np.ndarray | float, weight: np.ndarray | None = None, **options: object) -> sumgp.ConstrainedGP:
+    kernel = RBF([0.3, 0.3])
+    gp = sumgp.ConstrainedGP(outputs=["a"], solver=sumgp.Vecchia(), kernel=kernel, uncertainty="plug-in", **options)
+    return gp.fit(PLACES, MAP + sd * NORMAL, sample_weight=weight)
+
+
+PLACES = np.random.default_rng(1000).uniform(0.0, 1.0, (600, 2))
+MAP = np.sin(6.0 * PLACES[:, :1]) * np.cos(5.0 * PLACES[:, 1:])
+NORMAL = np.random.default_rng(1001).standard_normal(MAP.shape)
+HALVES = np.where(PLACES[:, :1] > 0.5, 0.3, 0.1)
+
+
+def test_noise_of_a_map_that_differs_by_region_is_named() -> None:
+    """The 95 % intervals of the noisy half held 87 % of new measurements (six other maps), called converged."""
+    with pytest.warns(sumgp.SumGPWarning, match=r"noise or roughness of 'a' differs .*-fold between regions.*give noise="):
+        gp = fitted_map(HALVES)
+    assert gp.fit_report_.status.startswith("converged, but the noise or roughness of 'a' differs")
+
+
+def test_one_noise_of_a_map_or_one_that_was_given_raises_no_alarm() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sumgp.SumGPWarning)
+        assert fitted_map(0.2).fit_report_.status == "converged"
+        assert fitted_map(HALVES, noise=HALVES).fit_report_.status == "converged"
+        assert fitted_map(HALVES, 1.0 / HALVES[:, 0] ** 2).fit_report_.status == "converged"

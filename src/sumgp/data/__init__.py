@@ -3,9 +3,12 @@
 from sumgp.data.calendar import UNITS, Calendar, Dates, text_as_dates
 from sumgp.data.roughness import is_smooth, seen_by_kernels
 from sumgp.data.table import (
+    DIFFERENT,
+    FEWEST_OF_A_GROUP,
     Data,
     Scaling,
     choose_scaling,
+    group_medians,
     in_bulk,
     is_frame,
     is_series,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 GAP = 100.0  # times further from the median than all others: a value so far away does not count for scales
 FEWEST_FOR_GAP = 8  # values; with fewer, a gap may be how the output grows
 LARGEST = 1e150  # of a value: squares of larger ones are no doubles
+FEWEST_OF_A_GROUP = 16  # rows whose spread is compared with that of others
+TIES = 0.5  # share of equal values among them from which on they are rounded, or nothing happens there
+DIFFERENT = 8.0  # ratio of spreads in three groups of so many: equal ones differ as much with a chance of 1e-5 (2e6 draws)
 
 
 class NotNumbersError(DataError, TypeError):
@@ -295,6 +298,13 @@ def _in_bulk(values: np.ndarray, x: np.ndarray | None) -> np.ndarray:
     gaps = np.flatnonzero((outer > GAP * inner) & (inner > 1e-10 * abs(centre)))
     bulk = seen & (distance <= inner[gaps[0]]) if len(gaps) else seen
     return bulk if x is None or bulk.sum() == seen.sum() else bulk | borne_out(values - centre, seen & ~bulk, x)
+
+
+def group_medians(sizes: np.ndarray, y: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
+    """(G,) median of ``sizes`` (n,) in groups of rows; all 1 where rows are few, or many ``y`` (n,) of one equal."""
+    few = any(len(rows) < FEWEST_OF_A_GROUP or len(np.unique(y[rows])) < (1.0 - TIES) * len(rows) for rows in groups)
+    medians = np.array([1.0 if few else np.median(sizes[rows]) for rows in groups])
+    return medians if medians.min() > 0.0 else np.ones(len(groups))
 
 
 def noise_reach(data: Data, scaling: Scaling, groups: Sequence[Sequence[int]]) -> np.ndarray:

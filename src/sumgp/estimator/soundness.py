@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from sumgp.data import Data, in_bulk, is_smooth
+from sumgp.data import DIFFERENT, Data, group_medians, in_bulk, is_smooth
 from sumgp.errors import counted, warn
 from sumgp.estimator.wild_values import NAMED_ROWS, WildValues
 from sumgp.laws import Law, SumLaw, typical_rows
@@ -37,9 +37,6 @@ ROUND_OFF = float(np.finfo(float).eps)  # of unit-free values: no noise is small
 MISFIT_SIZE = 0.1  # and in standard deviations of the output: less does not matter
 FEW_COPIES = 0.05  # share of the rows
 ROUNDED = 0.05  # share of values that occur in other rows too, from which on a copy may be a measurement of its own
-FEWEST_OF_A_THIRD = 16  # rows whose spread is compared with that of others
-TIES = 0.5  # share of equal values among them from which on they are rounded, or nothing happens there
-DIFFERENT = 8.0  # ratio of noises in thirds of the rows: equal ones differ as much with a chance of 1e-5 (2e6 draws)
 FALSE_ALARM = 1e-5  # chance that a true law of rows with normal errors is said to be contradicted
 FEWEST_ROWS = 4  # complete rows: with fewer a mean says nothing against a stated total
 LAGS = 3  # rows apart, up to which errors are compared: correlated noise of 30 rows is found more often than with one
@@ -126,24 +123,12 @@ def changing_noise(problem: FitProblem, posterior: Posterior, rows: np.ndarray) 
         y, mean = problem.data.y[rows[seen], t], posterior.mean[seen, t]
         along = {f"along {d!r}": problem.data.x[rows[seen], i] for i, d in enumerate(problem.data.input_names)}
         for what, values in {**along, "with its size": np.abs(mean)}.items():
-            ratio = spread_ratio(np.abs(y - mean), y, values)
-            if ratio > DIFFERENT:
+            medians = group_medians(np.abs(y - mean), y, np.array_split(np.argsort(values, kind="stable"), 3))
+            if (ratio := float(medians.max() / medians.min())) > DIFFERENT:
                 words = f"the noise of {name!r} changes {ratio:.0f}-fold {what}, but one value is used for all rows"
                 warn(f"{words}: bands are too narrow where it is large; give noise= an array with the shape of Y")
                 return words
     return ""
-
-
-def spread_ratio(sizes: np.ndarray, y: np.ndarray, values: np.ndarray) -> float:
-    """Largest over smallest median of ``sizes`` (n,) in three thirds of the rows, ordered by ``values`` (n,).
-
-    1 where rows are few, or where many of the measured ``y`` (n,) of a third are equal: rounding hides their noise.
-    """
-    thirds = np.array_split(np.argsort(values, kind="stable"), 3)
-    if any(len(rows) < FEWEST_OF_A_THIRD or len(np.unique(y[rows])) < (1.0 - TIES) * len(rows) for rows in thirds):
-        return 1.0
-    medians = [float(np.median(sizes[rows])) for rows in thirds]
-    return max(medians) / min(medians) if min(medians) > 0.0 else 1.0
 
 
 def copied_rows(data: Data) -> int:

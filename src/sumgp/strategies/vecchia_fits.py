@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Data
-from sumgp.errors import ConstraintError, DataError, warn
+from sumgp.errors import ConstraintError, DataError, Status, warn
 from sumgp.hyperparameters import row_spacing
 from sumgp.laws import Law, RightSides, SumLaw, UnitFreeLaw, set_up_law, task_rows
 from sumgp.priors import hyper_priors, lengthscale_mask, with_long_range
@@ -45,6 +45,7 @@ from sumgp.strategies.problem import FitProblem, Fitted, Strategy
 from sumgp.strategies.vecchia_average import drawn_fits
 from sumgp.strategies.vecchia_component import LinearOffset, VecchiaComponent
 from sumgp.strategies.vecchia_own import SharedSearch, with_own_outputs
+from sumgp.strategies.vecchia_regions import unlike_regions
 
 LEAST_COMPLETE = 0.2  # share of the rows in which every output is measured, for an automatic choice
 FEWEST_FOR_CHOICE = 300  # rows in which every output is measured, for the same
@@ -106,7 +107,9 @@ def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
     report["law"] = "none" if law is None else "on the outputs' covariance" if built_in else "point by point"
     best = _component(problem, told, search.best.fit(search.best.found.parameters))
     report |= {"complete_rows": int(complete.sum()), "noise_covariance": best.noise_covariance, "theta": best.theta}
-    report["status"] = _flat(problem, best.noise) or report["status"]
+    report["status"] = _flat(problem, float(np.median(noise.factor)) * best.noise) or report["status"]
+    if report["status"] == Status.CONVERGED:
+        report["status"] = unlike_regions(problem, search.best, best.loading, complete) or Status.CONVERGED
     if problem.uncertainty != "integrated":
         return Fitted((best,), np.ones(1), unit_free, report)
     fitted = _averaged(problem, told, search, Fitted((best.widened(WIDENING),), np.ones(1), unit_free, report))

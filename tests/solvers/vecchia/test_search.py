@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
+import sumgp
+from sumgp.solvers.vecchia import search
 from sumgp.solvers.vecchia.covariance import LatentKernels, ScaledCovariance
 from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, MixedRows, search_near
 from sumgp.solvers.vecchia.search import KEPT_RANGE, LARGER, MOST_COMPARED_ON, SearchEnd, _stages, least_theta
@@ -55,6 +57,19 @@ def test_very_many_rows_are_searched_in_stages() -> None:
     million = _stages(MOST_COMPARED_ON, 1_000_000)
     assert million == sorted(million)
     assert len(million) == 2
+
+
+@pytest.mark.parametrize("searched_on", [search.WIDE_ROWS, 1200])
+def test_the_lengthscale_of_a_smooth_map_of_many_rows(searched_on: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The field has 0.25. With 64 neighbours 0.32 and 0.35: intervals then hold 80 %, where these hold 97."""
+    monkeypatch.setattr(search, "WIDE_ROWS", searched_on)
+    rng, waves = np.random.default_rng(1005), 3000
+    x, frequencies = rng.uniform(0, 1, (1900, 2)), rng.standard_normal((2, waves)) / 0.25
+    f = np.sqrt(2 / waves) * np.cos(x @ frequencies + rng.uniform(0, 2 * np.pi, waves)) @ rng.standard_normal(waves)
+    y = f + 0.3 * rng.standard_normal(1900)
+    gp = sumgp.ConstrainedGP(solver=sumgp.Vecchia(), kernel=RBF([0.3, 0.3]), uncertainty="plug-in").fit(x[:1500], y[:1500])
+    assert gp.fit_report_.status == "converged"
+    np.testing.assert_allclose(gp.fit_report_["lengthscales"], 0.25, rtol=0.2)
 
 
 def test_priors_of_kernels_with_more_parameters_integrate_to_one() -> None:

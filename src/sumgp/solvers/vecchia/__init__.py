@@ -1,6 +1,6 @@
 """Many points in several inputs: conditionals of blocks on earlier neighbours, predictions from a tree of averages."""
 
-from sumgp.solvers.vecchia.blocks import BlockGroup, make_blocks
+from sumgp.solvers.vecchia.blocks import BlockGroup, leaf_order, make_blocks
 from sumgp.solvers.vecchia.covariance import LatentKernels, ScaledCovariance, elementary, has_elementary_form
 from sumgp.solvers.vecchia.evidence import LatentEvidence, Latents, latent_evidence
 from sumgp.solvers.vecchia.mixing import LEAST_NOISE, MEAN_VARIANCE, LengthPrior, MixedObjective, MixedRows

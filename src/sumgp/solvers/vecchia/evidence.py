@@ -81,7 +81,22 @@ def latent_log_density(
     blocks: tuple[BlockGroup, ...], x: np.ndarray, covariance: ScaledCovariance, latents: Latents, mean_variance: float
 ) -> float:
     """log p(w) alone, at about a third of the cost."""
-    scaled, value = x / covariance.lengthscales(x.shape[1]), 0.0
+    found = surprises(blocks, x, covariance, latents, mean_variance)
+    return -0.5 * float(np.sum(found.values**2)) - found.log_sizes - 0.5 * latents.w.size * LOG_2PI
+
+
+class Surprises(NamedTuple):
+    """What each row's w (N, k) is beyond what earlier rows say of it, as independent N(0, 1); log of their sizes, summed."""
+
+    values: np.ndarray
+    log_sizes: float
+
+
+def surprises(
+    blocks: tuple[BlockGroup, ...], x: np.ndarray, covariance: ScaledCovariance, latents: Latents, mean_variance: float
+) -> Surprises:
+    """L^-1 w with C = L L^T, in the rows that are new to their block."""
+    scaled, result, log_sizes = x / covariance.lengthscales(x.shape[1]), np.empty_like(latents.w), 0.0
     for group in blocks:
         m, n = group.members.shape[1], group.n_new
         step = max(1, AT_ONCE // m**2)
@@ -90,15 +105,14 @@ def latent_log_density(
             K = covariance.within(scaled[members])
             K += mean_variance
             noise = latents.noise[members]
-            for w, log_signal in zip(latents.w[members].transpose(2, 0, 1), latents.log_signal, strict=True):
+            for i, log_signal in enumerate(latents.log_signal):
                 C = float(np.exp(log_signal)) * K
                 C.reshape(len(C), -1)[:, :: m + 1] += noise
-                for one, values in zip(C, w, strict=True):
+                for one, rows in zip(C, members, strict=True):
                     L = _factor(one)
-                    e = dtrtrs(L, values, lower=1)[0][m - n :]
-                    value -= 0.5 * float(e @ e) + float(np.sum(np.log(L.diagonal()[m - n :])))
-                value -= 0.5 * n * len(C) * LOG_2PI
-    return value
+                    result[rows[m - n :], i] = dtrtrs(L, latents.w[rows, i], lower=1)[0][m - n :]
+                    log_sizes += float(np.sum(np.log(L.diagonal()[m - n :])))
+    return Surprises(result, log_sizes)
 
 
 def _factor(C: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from sumgp.errors import NumericalError, Status
 from sumgp.solvers.vecchia.blocks import BlockGroup
 from sumgp.solvers.vecchia.covariance import LatentKernels, ScaledCovariance
-from sumgp.solvers.vecchia.evidence import LatentEvidence, Latents, latent_evidence, latent_log_density
+from sumgp.solvers.vecchia.evidence import LatentEvidence, Latents, latent_evidence, latent_log_density, surprises
 
 MEAN_VARIANCE = 4.0  # of the constant mean, times the signal's: as elsewhere
 LEAST_NOISE = 1e-4  # sd of the noise in sds of an output: keeps covariances regular and the evidence bounded
@@ -166,6 +166,12 @@ class MixedObjective:
         except NumericalError:
             return REFUSED
         return -(found + N * log_det + self.log_prior(parameters)[0]) / N
+
+    def surprises(self, parameters: np.ndarray) -> np.ndarray:
+        """(N, q) what each row says beyond earlier ones, as independent N(0, 1) if the model is right."""
+        theta, log_signal, mixing = self._split(parameters)
+        latents = Latents(self.rows.Z @ self.rows.mixing(mixing).T, log_signal, self.rows.noise)
+        return np.concatenate([surprises(*given, MEAN_VARIANCE).values for given in self._each(latents, theta)], axis=1)
 
     def _split(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Theta, log signals and mixing parameters."""

@@ -29,11 +29,12 @@ LARGER, FEW_STAGES = 6, 4  # times the rows of the search before; this many time
 FIRST_STEPS, FURTHER_STEPS, LAST_STEPS, OWN_STEPS = 60, 25, 25, 60
 FIRST_PRECISION = 1.0  # of the log posterior, before the curvature is known
 KEPT_RANGE = 0.5  # of a further term's lengthscales on some rows, at least, on all rows
-# Few rows and smooth kernels: neighbours and rows of a block, times those that kernels were compared with. A smooth field
-# has few turns over few rows, and all of them tell of its lengthscale: with 64 neighbours it came out a fifth too long and
-# intervals too narrow (one map held 80 % then, 96 with this). Twice as many leave errors 2 to 4 % larger, four times gain
-# nothing more. Fields up to Matern 3/2, whose near neighbours hide the far ones, stay as they are.
+# Smooth kernels: neighbours and rows of a block, times those that kernels were compared with. A smooth field has few turns,
+# and distant rows tell of its lengthscale: with 64 neighbours it came out a fifth too long in some maps and intervals too
+# narrow (one map held 80 % then, 96 with this), however many rows there were. Twice as many leave errors 2 to 4 % larger,
+# four times gain nothing more. Fields up to Matern 3/2, whose near neighbours hide the far ones, stay as they are.
 WIDER, SMOOTH = 3, 2.5  # times as many; nu of a Matern kernel from which on it is smooth
+WIDE_ROWS = 8192  # that smooth kernels are searched on at most: more rows are closer together and tell little more
 WORTH_REFINING = 12.0  # of Schwarz's criterion behind the best: others cannot come near it by more neighbours
 PRECISION = 0.05  # of the log posterior, which hyperparameters within their own uncertainty change by a half
 
@@ -143,8 +144,8 @@ def fit_map(
         wider = make_blocks(rows.x / scale, WIDER * solver.block, WIDER * solver.neighbours)
         best, compared = _refined(best, compared, wider)
     end, total = compared[best], sum(end.found.evaluations for end in compared.values())
-    least = least_theta(end)
-    for count in _stages(len(some.x), len(rows.x)):
+    least, smooth = least_theta(end), _is_smooth(end.objective.kernels)
+    for count in [] if smooth else _stages(len(some.x), len(rows.x)):
         part = rows.at(spread_rows(rows.x / scale, count, solver.block))
         progress(f"hyperparameters: {best} on {len(part.x)} rows")
         end = _on_more_rows(end, part, least, solver)
@@ -152,7 +153,7 @@ def fit_map(
         total += end.found.evaluations
     if len(some.x) < len(rows.x):
         progress(f"hyperparameters: {best} on all {len(rows.x)} rows")
-        end = _on_more_rows(end, rows, least, solver)
+        end = _smooth_on_all(end, rows, least, solver, scale) if smooth else _on_more_rows(end, rows, least, solver)
         total += end.found.evaluations
     return MapSearch(end, total, compared, len(some.x))
 
@@ -182,12 +183,23 @@ def _stages(first: int, last: int) -> list[int]:
     return counts
 
 
-def _on_more_rows(end: SearchEnd, rows: MixedRows, least: np.ndarray, solver: Vecchia) -> SearchEnd:
+def _smooth_on_all(end: SearchEnd, rows: MixedRows, least: np.ndarray, solver: Vecchia, scale: np.ndarray) -> SearchEnd:
+    """Smooth kernels searched with more neighbours, on a part of many rows; then as they are on all of them."""
+    wide = replace(solver, block=WIDER * solver.block, neighbours=WIDER * solver.neighbours)
+    if len(rows.x) <= WIDE_ROWS:
+        return _on_more_rows(end, rows, least, wide)
+    part = rows.at(spread_rows(rows.x / scale, WIDE_ROWS, wide.block))
+    found = _on_more_rows(end, part, least, wide).found
+    there = _on_more_rows(end._replace(found=found), rows, least, solver, steps=0)
+    return there._replace(found=there.found._replace(status=found.status, evaluations=found.evaluations + 1))
+
+
+def _on_more_rows(end: SearchEnd, rows: MixedRows, least: np.ndarray, solver: Vecchia, steps: int = LAST_STEPS) -> SearchEnd:
     """The same kernels searched on ``rows`` from where the search on fewer ended."""
     lengths = [c.lengthscales(rows.x.shape[1]) for c in end.fit(end.found.parameters).kernels.each]
     blocks = tuple(make_blocks(rows.x / each, solver.block, solver.neighbours) for each in lengths)
     objective = replace(end.objective, rows=rows, blocks=blocks, least=least)
-    return SearchEnd(objective, search_near(objective, end.found, LAST_STEPS, PRECISION))
+    return SearchEnd(objective, search_near(objective, end.found, steps, PRECISION))
 
 
 def least_theta(end: SearchEnd) -> np.ndarray:
