@@ -43,3 +43,12 @@ def test_a_fall_whose_law_is_first_solved_on_a_wrong_branch() -> None:
     model = sumgp.ConstrainedGP([data.motion, data.constraint], outputs=["z", "v"], **PLUG_IN)
     assert model.fit(data.X_train, data.Y_train).fit_report_["lengthscale_factor"] == 1.0
     assert np.sqrt(np.mean((model.predict(data.X_test) - data.F_test) ** 2)) < 0.05
+
+
+def test_a_velocity_that_was_never_measured() -> None:
+    """The energy alone leaves its sign open; the slope of the position does not."""
+    data = HarmonicOscillator().dataset(Cell(0.1, 0.0), 1000)
+    measured = data.Y_train * [1.0, np.nan]
+    model = sumgp.ConstrainedGP([data.motion, data.constraint], outputs=["z", "v"], **PLUG_IN).fit(data.X_train, measured)
+    assert model.fit_report_.status == "converged"
+    assert np.sqrt(np.mean((model.predict(data.X_test) - data.F_test) ** 2)) < 0.05
