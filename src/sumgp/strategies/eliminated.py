@@ -47,17 +47,17 @@ def short_enough(problem: FitProblem, build: Callable[[float, bool], Component])
     solved again from starts ``drawn`` too, and if the difference stays, one step more is taken than needed, since draws of
     lengthscales are longer than the maximum too.
     """
-    for drawn in (False, True):
-        before = _at_rows(problem, build(FACTORS[0], drawn))
-        for factor, shorter in pairwise(FACTORS):
-            after = _at_rows(problem, build(shorter, drawn))
-            if np.mean((after.mean - before.mean) ** 2) < SAME**2 * np.mean(after.variance):
-                return (factor, before.f) if factor == FACTORS[0] else (shorter, after.f)
-            if not drawn:
-                break
-            if after.cost > before.cost - FALL:
-                return factor, before.f
-            before = after
+    before, after = (_at_rows(problem, build(factor, False)) for factor in FACTORS[:2])
+    if _same(before, after):
+        return FACTORS[0], before.f
+    before = _searched(problem, build, FACTORS[0])
+    for factor, shorter in pairwise(FACTORS):
+        after = _searched(problem, build, shorter)
+        if _same(before, after):
+            return (factor, before.f) if factor == FACTORS[0] else (shorter, after.f)
+        if after.cost > before.cost - FALL:
+            return factor, before.f
+        before = after
     return FACTORS[-1], before.f
 
 
@@ -76,6 +76,16 @@ def _at_rows(problem: FitProblem, component: Component) -> _AtRows:
     assert component.conditioning is not None
     solution, residuals = component.conditioning.solution, float(np.nansum((problem.y - mean) ** 2 / component.noise))
     return _AtRows(mean, variance, solution.f, solution.misfit + residuals if solution.met else np.inf)
+
+
+def _same(one: _AtRows, other: _AtRows) -> bool:
+    return bool(np.mean((other.mean - one.mean) ** 2) < SAME**2 * np.mean(other.variance))
+
+
+def _searched(problem: FitProblem, build: Callable[[float, bool], Component], factor: float) -> _AtRows:
+    """From drawn starts if that costs clearly less: branches that cost about the same are told apart by the mean."""
+    plain, drawn = (_at_rows(problem, build(factor, way)) for way in (False, True))
+    return drawn if drawn.cost < plain.cost - FALL else plain
 
 
 def disagreement(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) -> str:
