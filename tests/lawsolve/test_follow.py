@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from lawsolve.test_solve import VARYING, bound, law_matrix, problem
 from sklearn.gaussian_process.kernels import RBF
+from support.law_solves import law_evidence
 
 from sumgp import FunctionConstraint
 from sumgp.lawsolve.follow import follow_law
-from sumgp.lawsolve.solve import law_evidence
 
 
 def test_a_linear_law_followed_point_by_point_is_the_law_conditioned_on_at_once() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.law_solves import solve_law
 
 from sumgp import ConstrainedGP, FunctionConstraint
 from sumgp.laws.geometry import UnitFreeLaw
 from sumgp.lawsolve import second_order
-from sumgp.lawsolve.solve import solve_law
 from sumgp.metrics import rmse
 from sumgp_studies.experiments.oscillators import DampedOscillator
 from sumgp_studies.experiments.problem import Cell

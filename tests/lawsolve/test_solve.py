@@ -9,11 +9,12 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, Matern
+from support.law_solves import law_evidence, solve_law
 
 from sumgp import FunctionConstraint, LinearConstraint
 from sumgp.laws import Constraint
 from sumgp.laws.geometry import UnitFreeLaw
-from sumgp.lawsolve.solve import law_evidence, law_evidences, solve_law, solve_laws, solve_linear_law
+from sumgp.lawsolve.solve import law_evidences, solve_laws, solve_linear_law
 
 
 def bound(constraint: Constraint) -> UnitFreeLaw:

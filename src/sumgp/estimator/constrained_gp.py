@@ -163,6 +163,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         if imposed is not None:
             measured = problem.data.measured[rows]
             status = status or soundness.law_failure_between(problem, imposed, predict)
+            if problem.split is not None:  # such an output cannot change branches by itself
+                measured = measured | problem.split.tied(measured.any(axis=0))
             if not status and not measured.all():
                 status = open_branch(posterior, imposed, measured, predict)
             doubt = soundness.doubts(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)

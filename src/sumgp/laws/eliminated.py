@@ -35,6 +35,12 @@ class SplitLaw:
     rest: Law | None
     operator: Operator  # of the eliminated rows
 
+    def tied(self, measured: np.ndarray) -> np.ndarray:
+        """(T,) whether an output shares a free function with another that was ``measured`` (T,): v where d(z, t) = v."""
+        used = np.any(self.potential.coefficients != 0, axis=2)
+        seen = used & measured[:, None]
+        return np.any(used & (seen.sum(axis=0) > seen), axis=1)
+
     def offset(self, scaling: Scaling) -> np.ndarray:
         """(T,) least change of the outputs' shift, unit-free, that makes it a constant which the eliminated rows allow."""
         F = self.operator.undifferentiated * scaling.y_scale

@@ -28,7 +28,8 @@ ENOUGH = 1e-5  # and the last one of a solution that is averaged with others
 FULL = 1e-10  # and of one that stands alone
 SHORTEST = 1e-3  # of a full step: a step below 1/512 that does not lower the merit ends a level
 UNMET = 100.0  # residual, in the law's sd at the last level, above which a law counts as infeasible
-EQUAL = 1e-6  # evidences closer than this differ by round-off only
+EQUAL = 1e-6  # evidences closer than this differ by round-off only, and so do misfits relative to their size
+MANY_TURNS = 0.15  # share of the law's points
 
 
 @dataclass(frozen=True)
@@ -102,18 +103,6 @@ class _Problems:
         return np.ascontiguousarray(np.einsum("biicd->bicd", self.P.reshape(B, n, n, C, C)))
 
 
-def solve_law(
-    law: UnitFreeLaw,
-    x: np.ndarray,
-    m: np.ndarray,
-    P: np.ndarray,
-    start: np.ndarray | None = None,
-    tolerance: float = ENOUGH,
-) -> LawSolution:
-    """Condition f ~ N(m, P), m (n, C), P (nC, nC) point by point, on the law at x (n, D); the rest as in ``solve_laws``."""
-    return solve_laws(law, x, m[None], P[None], None if start is None else start[None], tolerance)[0]
-
-
 def solve_laws(
     law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, start: np.ndarray | None, tolerance: float
 ) -> list[LawSolution]:
@@ -184,27 +173,14 @@ def solve_linear_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarr
     return LawSolution(f, J, w, factor, variances, status, 1, misfit)
 
 
-def law_evidence(
-    law: UnitFreeLaw,
-    x: np.ndarray,
-    m: np.ndarray,
-    P: np.ndarray,
-    law_sd: np.ndarray,
-    starts: Sequence[np.ndarray | None] = (None,),
-) -> tuple[float, np.ndarray]:
-    """Log evidence of the law, -merit - logdet(I + J P J^T / s^2) / 2 (Laplace), and the f it is attained at.
-
-    ``law_sd`` (nR,) is the s within which the law is asked to hold. The search begins at each of ``starts``
-    (None = m); the highest evidence counts.
-    """
-    values, f = law_evidences(law, x, m[None], P[None], law_sd, starts)
-    return float(values[0]), f[0]
-
-
 def law_evidences(
     law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, law_sd: np.ndarray, starts: Sequence[np.ndarray | None]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same for several Gaussians, m (B, n, C) and P (B, nC, nC): values (B,) and the f (B, n, C)."""
+    """Log evidences (B,) of the law, -merit - logdet(I + J P J^T / s^2) / 2 (Laplace), and the f (B, n, C) of each.
+
+    For several Gaussians, m (B, n, C) and P (B, nC, nC). ``law_sd`` (nR,) is the s within which the law is asked to hold.
+    The search begins at each of ``starts`` (None = m); the highest evidence counts.
+    """
     problems = _Problems.of(law, x, m, P)
     variances = np.tile(law_sd**2, (len(m), 1))
     best, where = np.full(len(m), -np.inf), m.copy()
@@ -216,6 +192,25 @@ def law_evidences(
         better = (values > best + EQUAL) | (start is starts[0])
         best[better], where[better] = values[better], last.at.f[better]
     return best, where
+
+
+def least_misfit(solutions: Sequence[LawSolution]) -> LawSolution:
+    """The one of least misfit among those that meet the law."""
+    met = [s for s in solutions if s.met] or solutions
+    least = min(s.misfit for s in met)
+    # Branches that are mirror images fit equally well: the first of them, whatever round-off says.
+    return next(s for s in met if s.misfit <= least + EQUAL * (1.0 + abs(least)))
+
+
+def turns(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, sd: np.ndarray) -> bool:
+    """True if at many points x the law's slope changes its sign within two sds (n, C) of m; at a few it always does."""
+    found = np.zeros(len(x), dtype=bool)
+    for c in range(sd.shape[1]):
+        step = np.zeros_like(sd)
+        step[:, c] = 2.0 * sd[:, c]
+        below, above = law.jacobian(m - step, x), law.jacobian(m + step, x)
+        found |= np.any(np.sign(below) * np.sign(above) < 0, axis=(1, 2))
+    return float(found.mean()) > MANY_TURNS
 
 
 class _Level(NamedTuple):

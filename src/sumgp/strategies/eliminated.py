@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,31 +39,53 @@ FACTORS = (1.0, 0.7, 0.5, 0.35, 0.25)
 SAME, FALL = 1.0, 10.0
 
 
-def short_enough(problem: FitProblem, build: Callable[[float], Component]) -> float:
-    """Factor of the lengthscales that lets curves follow the law, by ``build(factor)``.
+def short_enough(problem: FitProblem, build: Callable[[float, bool], Component]) -> tuple[float, np.ndarray]:
+    """Factor of the lengthscales that lets curves follow the law, and the values (n, C) that it leads to at its points.
 
-    A prior with too long ones cannot: the law then takes the curve off the data. Where shorter ones made a difference, one
-    step more is taken than needed, since draws of lengthscales are longer than the maximum too.
+    By ``build(factor, drawn)``. A prior with too long lengthscales cannot follow: the law then takes the curve off the
+    data. So does a solve that ends on a wrong branch of the law. Where shorter ones make a difference, the law is therefore
+    solved again from starts ``drawn`` too, and if the difference stays, one step more is taken than needed, since draws of
+    lengthscales are longer than the maximum too.
     """
-    mean, _, cost = _at_rows(problem, build(FACTORS[0]))
+    before, after = (_at_rows(problem, build(factor, False)) for factor in FACTORS[:2])
+    if _same(before, after):
+        return FACTORS[0], before.f
+    before = _searched(problem, build, FACTORS[0])
     for factor, shorter in pairwise(FACTORS):
-        moved, variance, less = _at_rows(problem, build(shorter))
-        if np.mean((moved - mean) ** 2) < SAME**2 * np.mean(variance):
-            return factor if factor == FACTORS[0] else shorter
-        if less > cost - FALL:
-            return factor
-        mean, cost = moved, less
-    return FACTORS[-1]
+        after = _searched(problem, build, shorter)
+        if _same(before, after):
+            return (factor, before.f) if factor == FACTORS[0] else (shorter, after.f)
+        if after.cost > before.cost - FALL:
+            return factor, before.f
+        before = after
+    return FACTORS[-1], before.f
 
 
-def _at_rows(problem: FitProblem, component: Component) -> tuple[np.ndarray, np.ndarray, float]:
-    """Mean and variance (N, T) at the rows, and what the law costs: its misfit and the squares of the data's residuals,
-    infinite where it is not met."""
+class _AtRows(NamedTuple):
+    """Mean and variance (N, T) at the rows, the law's values (n, C) at its points, and what the law costs."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+    f: np.ndarray
+    cost: float  # its misfit and the squares of the data's residuals, infinite where it is not met
+
+
+def _at_rows(problem: FitProblem, component: Component) -> _AtRows:
     mean, covariance = component.marginals(problem.x, problem.data.x)
     mean, variance = mean[:, : problem.n_outputs], np.einsum("ncc->nc", covariance)[:, : problem.n_outputs]
     assert component.conditioning is not None
     solution, residuals = component.conditioning.solution, float(np.nansum((problem.y - mean) ** 2 / component.noise))
-    return mean, variance, solution.misfit + residuals if solution.met else np.inf
+    return _AtRows(mean, variance, solution.f, solution.misfit + residuals if solution.met else np.inf)
+
+
+def _same(one: _AtRows, other: _AtRows) -> bool:
+    return bool(np.mean((other.mean - one.mean) ** 2) < SAME**2 * np.mean(other.variance))
+
+
+def _searched(problem: FitProblem, build: Callable[[float, bool], Component], factor: float) -> _AtRows:
+    """From drawn starts if that costs clearly less: branches that cost about the same are told apart by the mean."""
+    plain, drawn = (_at_rows(problem, build(factor, way)) for way in (False, True))
+    return drawn if drawn.cost < plain.cost - FALL else plain
 
 
 def disagreement(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) -> str:

@@ -11,7 +11,19 @@ import numpy as np
 
 from sumgp.errors import NumericalError
 from sumgp.laws import LawSetup, UnitFreeLaw, set_up_law
-from sumgp.lawsolve import ENOUGH, FULL, LawSolution, follow_law, law_evidences, second_order, solve_laws, solve_linear_law
+from sumgp.lawsolve import (
+    ENOUGH,
+    FULL,
+    LawSolution,
+    drawn_starts,
+    follow_law,
+    law_evidences,
+    least_misfit,
+    second_order,
+    solve_laws,
+    solve_linear_law,
+    turns,
+)
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers import Taper, WeightPosterior
 from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, approximate_evidence, fit_candidates, joined, mix
@@ -24,9 +36,7 @@ from sumgp.strategies.weight_component import Component, LawConditioning, given_
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
 EVIDENCE_POINTS = 120.0  # law points for which ``EVIDENCE_SHARE`` holds: the sd grows with the root of their number
 POINTS_PER_LENGTHSCALE = 5.0  # within one lengthscale: curves of the prior have no room to leave the law between them
-MANY_TURNS = 0.15  # share of the law's points
 MOST_FOLLOWED = 1500  # points times columns of a law that is followed point by point
-SAME_MISFIT = 1e-6  # relative difference of misfits that round-off may make
 ANOTHER_BRANCH = 1.0  # by how much the log evidence of a law is higher on one
 MOST_TOGETHER = 1_000_000  # entries of covariances in one law solve: with more, memory takes longer than calls do
 ASTRAY = 10.0  # a log evidence so far below the highest is looked for again from where that was found
@@ -81,16 +91,8 @@ class LawEngine:
         return cls(problem, setup, law_sd=np.tile(np.maximum(share * size, 1e-12), n))
 
     def turns(self, state: LawState) -> bool:
-        """True if at many points the law's slope changes its sign within two sds of an output; at a few it always does."""
-        law, x = self.setup.law, self.setup.x_law
-        sd = np.sqrt(np.einsum("ncw,ncw->nc", state.root, state.root))
-        found = np.zeros(len(x), dtype=bool)
-        for c in range(sd.shape[1]):
-            step = np.zeros_like(sd)
-            step[:, c] = 2.0 * sd[:, c]
-            below, above = law.jacobian(state.mean - step, x), law.jacobian(state.mean + step, x)
-            found |= np.any(np.sign(below) * np.sign(above) < 0, axis=(1, 2))
-        return float(found.mean()) > MANY_TURNS
+        """True if at many points the law's slope changes its sign within two sds of an output."""
+        return turns(self.setup.law, self.setup.x_law, state.mean, np.sqrt(np.einsum("ncw,ncw->nc", state.root, state.root)))
 
     def other_branch(self, state: LawState) -> np.ndarray | None:
         """(n, C) at the law's points: a further start, where following the law from known points fits better."""
@@ -183,15 +185,7 @@ class LawEngine:
             tolerance = FULL if self.problem.uncertainty == "plug-in" else ENOUGH
         starts = [start] if start is not None else [None, *(np.broadcast_to(f, mean.shape) for f in self.branches)]
         tried = [solve_laws(law, x, mean, P, each, tolerance) for each in starts]
-        return [_least(solutions) for solutions in zip(*tried, strict=True)]
-
-
-def _least(solutions: Sequence[LawSolution]) -> LawSolution:
-    """The one of least misfit among those that meet the law."""
-    met = [s for s in solutions if s.met] or solutions
-    least = min(s.misfit for s in met)
-    # Branches that are mirror images fit equally well: the first of them, whatever round-off says.
-    return next(s for s in met if s.misfit <= least + SAME_MISFIT * (1.0 + abs(least)))
+        return [least_misfit(solutions) for solutions in zip(*tried, strict=True)]
 
 
 class Scored(NamedTuple):
@@ -271,9 +265,11 @@ class Linearized(Strategy):
         fitted = fit_candidates(problem, priors).supported
         prior, theta = fitted.priors[fitted.best], fitted.maxima[fitted.best].theta
         ready = cache(partial(_prepared, problem, fitted))
-        engine, states = ready(1.0)
+        engine, states = ready(1.0, False)
         if engine.leaves_numbers:
-            engine, states = ready(short_enough(problem, lambda factor: ready(factor)[0].components([(prior, theta)])[0]))
+            factor, start = short_enough(problem, lambda *way: ready(*way)[0].components([(prior, theta)])[0])
+            engine, states = ready(factor, False)
+            engine = replace(engine, branches=(start,))
         score = LawScores(engine, fitted, states)
         tapers = self._tapers(fitted, score)
         # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours. Under a prior
@@ -281,9 +277,9 @@ class Linearized(Strategy):
         many_free = max(p.n_parameters for p in fitted.priors) > MANY_FREE
         weigh = None if tapers.heaviest == 0.0 or problem.split is not None or many_free else score
         # How much weight each branch has depends on many hyperparameters.
-        many = bool(engine.branches) and problem.uncertainty == "integrated"
-        draws = self.draws * (DRAWS_FOR_BRANCHES if many else 1)
-        undecided = 0 < len(engine.branches) < len(states)
+        several = 0 if engine.leaves_numbers else len(engine.branches)
+        draws = self.draws * (DRAWS_FOR_BRANCHES if several and problem.uncertainty == "integrated" else 1)
+        undecided = 0 < several < len(states)
         average = mix(problem, fitted, _in_turn(score, tapers), weigh, draws, undecided)
         if weigh is not None:
             by_data = partial(mix, problem, fitted, _in_turn(score, tapers), None, draws)
@@ -331,8 +327,11 @@ class Linearized(Strategy):
         return joined(smooth, added, share)
 
 
-def _prepared(problem: FitProblem, fitted: Candidates, factor: float) -> tuple[LawEngine, list[LawState]]:
-    """The engine for lengthscales ``factor`` times as long, and the posterior given the data at each candidate's maximum."""
+def _prepared(problem: FitProblem, fitted: Candidates, factor: float, drawn: bool) -> tuple[LawEngine, list[LawState]]:
+    """The engine for lengthscales ``factor`` times as long, and the posterior given the data at each candidate's maximum.
+
+    ``drawn``: draws of the best candidate's posterior are starts too.
+    """
     assert problem.law is not None
     best, prior = fitted.best, fitted.priors[fitted.best]
     theta = fitted.maxima[best].theta + np.log(factor) * prior.lengthscales()
@@ -341,7 +340,8 @@ def _prepared(problem: FitProblem, fitted: Candidates, factor: float) -> tuple[L
     states = [uncalibrated.state(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
     engine = replace(LawEngine.calibrated(problem, setup, states[best]), factor=factor)
     found = [engine.other_branch(state) for state in states]
-    return replace(engine, branches=tuple(f for f in found if f is not None)), states
+    starts = drawn_starts(states[best].mean, states[best].root) if drawn else ()
+    return replace(engine, branches=(*(f for f in found if f is not None), *starts)), states
 
 
 def _in_turn(score: LawScores, tapers: TaperWeights) -> Callable[[Pairs], list[Component]]:
