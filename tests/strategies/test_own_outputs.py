@@ -359,3 +359,24 @@ def test_each_output_has_lengthscales_of_its_own_along_each_input(tmp_path) -> N
     assert np.all(np.isfinite(posterior.derivative("a", "u").std))
     gp.save(tmp_path / "model.sumgp")
     assert sumgp.load(tmp_path / "model.sumgp").predict(test) == pytest.approx(gp.predict(test), abs=1e-9)
+
+
+def test_what_moves_onto_a_law_that_measurements_meet_is_what_left_out_rows_prefer() -> None:
+    """Shares of the move are those of the variances, with the noise or without; the kind takes the more probable one."""
+    generator, t = np.random.default_rng(1000), np.linspace(0.0, 6.0, 40)
+    total, part = 5.0 + np.sin(2.0 * t), 2.0 + 0.3 * np.cos(0.7 * t) + 0.6 * generator.standard_normal(40)
+    gp = sumgp.ConstrainedGP("total = a + b", outputs=["total", "a", "b"], restarts=0)
+    gp.fit(t, np.column_stack([total, part, total - part]))
+    chosen = next(c for c in gp.fitted_.components if isinstance(c, OwnComponent))
+    y, x = gp.scaling_.outputs(gp.data_.y), gp.scaling_.inputs(gp.data_.x)
+    density = {}
+    for moves in (False, True):
+        component = replace(chosen, noise_moves=moves, correlation=np.eye(3), noise=np.array([0.0, 0.25, 0.0]))
+        free = component.free(np.zeros((1, 3)), np.array([[0.3, 0.1, 0.2]]))
+        assert free.covariance[0] == pytest.approx(np.diag([0.09, 0.01, 0.04]))
+        assert free.metric is not None
+        assert free.metric[0, 1, 1] == pytest.approx(0.26 if moves else 0.01)
+        component = replace(chosen, noise_moves=moves)
+        rows = moved_left_out(component, own_left_out(component, y, None), y, gp.data_.x, x)
+        density[moves] = np.sum(rows.log_density)
+    assert density[chosen.noise_moves] > density[not chosen.noise_moves]

@@ -53,8 +53,8 @@ class Cells(NamedTuple):
 class OwnComponent(PosteriorComponent):
     """Outputs that are alike only in a row: covariance sd_t sd_u R_tu with R the ``correlation`` (T, T).
 
-    With a ``law`` each point is moved onto it in that covariance. ``closed``: measurements meet the law, so that what each
-    output shows of noise is the noise after the law, with that correlation.
+    With a ``law`` each point is moved onto it in that covariance, or with the noise added (``noise_moves``). ``closed``:
+    measurements meet the law, so that what each output shows of noise is the noise after the law, with that correlation.
     """
 
     outputs: tuple[OutputPosterior | MapOutput, ...]
@@ -65,6 +65,7 @@ class OwnComponent(PosteriorComponent):
     law: UnitFreeLaw | None = None
     widening: float = 1.0
     closed: bool = False
+    noise_moves: bool = False
 
     @property
     def noise_covariance(self) -> np.ndarray:
@@ -97,22 +98,22 @@ class OwnComponent(PosteriorComponent):
 
     def free(self, mean: np.ndarray, sd: np.ndarray) -> Unprojected:
         """Points with these means and standard deviations (n, T) before they are moved."""
-        covariance = sd[:, :, None] * self.correlation * sd[:, None, :]
+        covariance = self._of_rows(sd)
         if self.law is None:
             return Unprojected(mean, covariance)
-        T = self.n_columns
-        return Unprojected(mean, covariance, moving_metric(covariance, covariance, False, slice(T, T)), sd**2)
+        moving, T = self._of_rows(np.sqrt(sd**2 + self.noise)) if self.noise_moves else covariance, self.n_columns
+        return Unprojected(mean, covariance, moving_metric(moving, moving, False, slice(T, T)), sd**2)
+
+    def _of_rows(self, sd: np.ndarray) -> np.ndarray:
+        """(n, T, T) covariances of rows with standard deviations (n, T)."""
+        return sd[:, :, None] * self.correlation * sd[:, None, :]
 
     def without_cells(self, x: np.ndarray, x_law: np.ndarray, cells: Cells, closed: bool) -> LocalPosterior:
-        """Points given all rows but their own; the covariance of measurements is this and the noise.
-
-        Of ``closed`` data the correlation is that of measurements, which meet the law as they are.
-        """
+        """Points given all rows but their own; with the noise, of measurements, whose correlation it is if ``closed``."""
         mean, variance = self.alone(x, cells)
         if self.law is not None and not closed:
             return moved_onto_law(self.law, self.free(mean, np.sqrt(variance)), x_law)
-        sd = np.sqrt(variance + self.noise)
-        return LocalPosterior(mean, sd[:, :, None] * self.correlation * sd[:, None, :] - np.diag(self.noise))
+        return LocalPosterior(mean, self._of_rows(np.sqrt(variance + self.noise)) - np.diag(self.noise))
 
     def alone(self, x: np.ndarray, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         """Means and variances (n, T) of each output by itself; where the fit has used its cell, without that cell."""

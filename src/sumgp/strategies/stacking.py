@@ -89,9 +89,12 @@ def own(problem: FitProblem, law: UnitFreeLaw | None, asked: Question) -> Kind |
     plain = own_component(problem, law)
     if plain is None:
         return None
-    component: OwnComponent = replace(plain, law=law)
     rows, blocks = (own_left_out(plain, problem.y, way) for way in (None, asked.blocks))
-    ways = [moved_left_out(component, rows, problem.y, problem.data.x, problem.x)]
+    # What is smooth in one output may be noise in another. Where measurements meet the law, it may be they that are moved.
+    moving = [replace(plain, law=law, noise_moves=moves) for moves in (False, True)][: 2 if law and plain.closed else 1]
+    moved = [moved_left_out(c, rows, problem.y, problem.data.x, problem.x) for c in moving]
+    best = int(np.argmax([np.sum(m.log_density, where=np.isfinite(m.log_density)) for m in moved]))
+    component, ways = moving[best], [moved[best]]
     ways.append(blocks if asked.blocks_without_law else moved_left_out(component, blocks, problem.y, problem.data.x))
     if asked.cells:
         # Without the others of its row an output of this kind is what it is without its block.
