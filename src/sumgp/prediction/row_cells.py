@@ -87,6 +87,7 @@ def given_cells(
     is new to the fit.
     """
     T, measured = rows.y.shape[1], ~np.isnan(rows.y)
+    known = measured[:, :, None] | measured[:, None, :]
     noises = np.stack([c.noise for c in fitted.components])
     local = fitted.local_posteriors(rows.inputs, rows.x)
     parts = []
@@ -96,7 +97,7 @@ def given_cells(
             p, new = component.without_cells(rows.inputs, rows.x, Cells(rows.y, rows.used), closed), measured
             noise, own = np.diag(component.noise), freedom
         part = _with_cells(p, noise, rows.y, new, own)
-        y_covariance = np.where(measured[:, :, None] | measured[:, None, :], 0.0, part.y_covariance)
+        y_covariance = np.where(known, 0.0, part.y_covariance)
         part = part._replace(y=np.where(measured, rows.y, part.y), y_covariance=y_covariance)
         if balance is not None and balance.is_linear:
             met = balanced(balance, part.y, y_covariance, np.broadcast_to(component.noise, measured.shape), rows.x)
@@ -109,6 +110,8 @@ def given_cells(
     weights = np.exp(log_weights - logsumexp(log_weights, axis=0))
     mean, covariance = _mixed(weights, [p.mean for p in parts], [p.covariance for p in parts])
     y, y_covariance = _mixed(weights, [p.y for p in parts], [p.y_covariance for p in parts])
+    # An average of equal numbers has round-off, and no measured cell is to look open.
+    y, y_covariance = np.where(measured, rows.y, y), np.where(known, 0.0, y_covariance)
     if fitted.law is not None and not (fitted.law.is_linear and len(weights) == 1):
         mean = mean_on_law(fitted.law, mean, covariance, rows.x)
     noise = np.einsum("kn,kt->nt", weights, noises)
