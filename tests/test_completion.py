@@ -86,6 +86,45 @@ def test_new_rows_and_fitted_rows_agree_and_nothing_is_used_twice(closed: bool) 
     assert nothing.observed().std == pytest.approx(gp.posterior(t).observed().std, rel=0.3)
 
 
+def test_true_values_of_closed_rows_obey_the_law_and_have_variances() -> None:
+    """Outputs with kernels of their own took the correlation of measurements for that of true values."""
+    t, Y = composition(1002, closed=True, n=25)
+    Y += np.outer(np.sin(5.0 * t), [0.0, 1.0, -1.0])
+    gp = ConstrainedGP(LAW, outputs=["a", "b", "c"], restarts=0).fit(t, Y)
+    assert gp.fit_report_.details["kinds"]["own"] > 0.05
+    some = Y[4:12].copy()
+    some[:, 1] = np.nan
+    some[:4, 0] = np.nan
+    rows = gp.posterior(t[4:12] + 0.02, given=some)
+    assert rows.mean.sum(axis=1) == pytest.approx(np.full(8, 10.0), abs=1e-9)
+    assert np.max(np.abs(rows.sample(3).sum(axis=2) - 10.0)) < 1e-6
+    assert np.linalg.eigvalsh(rows.covariance).min() > -1e-9 * rows.covariance.max()
+    assert rows.std.min() > 0.1 * gp.posterior(t[4:12] + 0.02).std.min()
+
+
+@pytest.mark.parametrize("decimals", [1, 15])
+def test_new_closed_rows_may_be_complete(decimals: int) -> None:
+    """One of their cells tells nothing that the others have not told, rounded or not."""
+    t, Y = composition(1003, closed=True)
+    Y = np.round(Y, decimals)
+    gp = ConstrainedGP(LAW, outputs=["a", "b", "c"], **FAST).fit(t, Y)
+    between, new = t[:8] + 0.05, Y[10:18].copy()
+    whole = gp.posterior(between, given=new)
+    assert np.max(np.abs(whole.mean.sum(axis=1) - 10.0)) < 1e-9
+    new[:, 2] = np.nan
+    assert whole.mean == pytest.approx(gp.posterior(between, given=new).mean, abs=0.2 * 10.0**-decimals + 1e-9)
+
+
+def test_only_gaps_are_determined_by_a_curved_law() -> None:
+    """Averages over hyperparameters of a measured cell are that cell but for round-off, which looked like a gap."""
+    t = np.linspace(0.0, 3.0, 14)
+    width, height = np.round(2.0 + np.sin(t), 2), np.round(3.0 + np.cos(t), 2)
+    table = np.column_stack([width, height, width * height])
+    table[[2, 6, 9], [0, 1, 2]] = np.nan
+    gp = ConstrainedGP("w*h = area", outputs=["w", "h", "area"], kernel=RBF(), restarts=0).fit(t, table)
+    assert np.array_equal(gp.completion(t, table).determined, np.isnan(table))
+
+
 def test_leave_cell_out_error_and_calibration_with_noise() -> None:
     """Filled cells are nearer than the fit alone, and their standard deviations are right."""
     z, alone, given = [], [], []

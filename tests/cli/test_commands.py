@@ -166,6 +166,15 @@ def test_check_explains(sumgp, oscillator: Path) -> None:
     assert found["strategy"] == "Linearized"
 
 
+def test_check_takes_dates_and_compares_misses_with_terms(sumgp, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("day,a,b\n2024-01-01,60,41\n2024-02-01,70,31\n2024-03-01,50,\n")
+    words = ["check", "a + b = 100", "--outputs", "a,b", "--inputs", "day", "--data", table]
+    found = json.loads(sumgp(*words, "--json").out)["data"][0]
+    assert found == {"complete_rows": 2, "mean": 1.0, "mean_size": 1.0, "share_of_largest_term": 0.01}
+    assert "1 % of its largest term" in " ".join(sumgp(*words).out.split())
+
+
 def test_report_is_written_again(sumgp, fit_words, tmp_path: Path) -> None:
     out = tmp_path / "results"
     assert sumgp(*fit_words, "--out", out).code == 0

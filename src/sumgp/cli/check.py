@@ -13,15 +13,21 @@ from rich.console import Console
 from sumgp import laws
 from sumgp.cli import arguments
 from sumgp.cli.tables import Reading, number_columns, read_table
+from sumgp.data import read_columns
 from sumgp.estimator import default_strategy
 
 
 class Miss(NamedTuple):
-    """Complete rows of the data, and mean and mean size of left minus right side there; NaN without such rows."""
+    """Complete rows of the data, mean and mean size of left minus right side there, and that size over the mean of the
+    largest term; NaN without such rows."""
 
     rows: int
     mean: float
     size: float
+    share: float
+
+
+NO_ROWS = Miss(0, np.nan, np.nan, np.nan)
 
 
 def check(
@@ -55,6 +61,7 @@ def check(
     console.print(both.explain(), markup=False, highlight=False)
     for label, miss in zip(law.labels, misses or [], strict=False):
         told = f"{miss.rows} complete rows miss it by {miss.mean:.3g} on average; mean size {miss.size:.3g}"
+        told += f", {100.0 * miss.share:.2g} % of its largest term"
         told = told if miss.rows else "no complete rows"
         console.print(f"data against {label!r}: {told}", markup=False, highlight=False)
 
@@ -83,7 +90,12 @@ def _as_numbers(law: laws.Law, misses: list[Miss] | None, both: laws.BoundConstr
     }
     if misses is not None:
         result["data"] = [
-            {"complete_rows": m.rows, "mean": m.mean if m.rows else None, "mean_size": m.size if m.rows else None}
+            {
+                "complete_rows": m.rows,
+                "mean": m.mean if m.rows else None,
+                "mean_size": m.size if m.rows else None,
+                "share_of_largest_term": m.share if m.rows else None,
+            }
             for m in misses
         ]
     return result
@@ -96,15 +108,26 @@ def _misses(law: laws.Law, path: Path, inputs: list[str], reading: Reading) -> l
     with derivatives, which are not measured.
     """
     if law.unknowns or law.derivatives or not law.n_rows:
-        return [Miss(0, np.nan, np.nan)] * law.n_rows
+        return [NO_ROWS] * law.n_rows
     x_names = [*inputs, *law.extra_columns]
-    frame = number_columns(read_table(path, reading), [*x_names, *law.outputs], str(path), reading.decimal)
+    frame = number_columns(read_table(path, reading), [*x_names, *law.outputs], str(path), reading.decimal, inputs)
     involved = [name for name, used in zip(law.outputs, law.involved(), strict=False) if used]
     complete = frame[frame[[*x_names, *involved]].notna().all(axis=1)]
-    f, x = complete[list(law.outputs)].fillna(0.0).to_numpy(), complete[x_names].to_numpy()
+    f, x = (
+        complete[list(law.outputs)].fillna(0.0).to_numpy(),
+        read_columns(complete[x_names], None, str(path)).table.to_numpy(),
+    )
     if not len(f):
-        return [Miss(0, np.nan, np.nan)] * law.n_rows
+        return [NO_ROWS] * law.n_rows
     with np.errstate(all="ignore"):
-        g = np.where(law.active(x), law.residual(f, x), np.nan)
-    usable = [column[np.isfinite(column)] for column in g.T]
-    return [Miss(len(v), float(v.mean()), float(np.abs(v).mean())) if len(v) else Miss(0, np.nan, np.nan) for v in usable]
+        g, terms = np.where(law.active(x), law.residual(f, x), np.nan), law.magnitude(f, x)
+    return [_miss(row, sizes) for row, sizes in zip(g.T, terms.T, strict=True)]
+
+
+def _miss(g: np.ndarray, terms: np.ndarray) -> Miss:
+    """Of the residuals and largest terms (n,) of one row of the law."""
+    usable = np.isfinite(g) & np.isfinite(terms)
+    if not usable.any():
+        return NO_ROWS
+    size, largest = float(np.abs(g[usable]).mean()), float(terms[usable].mean())
+    return Miss(int(usable.sum()), float(g[usable].mean()), size, size / largest if largest > 0 else 0.0)

@@ -81,8 +81,8 @@ def check_closed(problem: FitProblem) -> bool:
         named = ", ".join(str(row) for row in found.misprints[:NAMED_ROWS])
         more = ", ..." if len(found.misprints) > NAMED_ROWS else ""
         warn(
-            f"{counted(len(found.misprints), 'row')} ({named}{more}, counted from 0) violate a law that all other complete "
-            "rows meet up to rounding; look for a typing error there, or write NaN in place of the wrong value"
+            f"a law that all other complete rows meet up to rounding is violated by {counted(len(found.misprints), 'row')} "
+            f"({named}{more}, counted from 0); look for a typing error there, or write NaN in place of the wrong value"
         )
     return found is not None and found.all_closed
 

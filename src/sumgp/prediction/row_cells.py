@@ -18,11 +18,12 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from sumgp.data import Data
-from sumgp.laws import mean_on_law
+from sumgp.laws import mean_on_law, project
 from sumgp.numerics import LOG_2PI
 from sumgp.prediction.row_balance import Balance, balanced
 from sumgp.strategies import Cells, Fitted, LocalPosterior, OwnComponent
 
+NOTHING_NEW = 1e-12  # of the largest variance of a row's cells: a combination that the law fixes, up to round-off
 NO_NOISE = 1e-10  # share of the largest noise variance: a direction of closed data that has none
 
 
@@ -86,6 +87,7 @@ def given_cells(
     is new to the fit.
     """
     T, measured = rows.y.shape[1], ~np.isnan(rows.y)
+    known = measured[:, :, None] | measured[:, None, :]
     noises = np.stack([c.noise for c in fitted.components])
     local = fitted.local_posteriors(rows.inputs, rows.x)
     parts = []
@@ -95,17 +97,21 @@ def given_cells(
             p, new = component.without_cells(rows.inputs, rows.x, Cells(rows.y, rows.used), closed), measured
             noise, own = np.diag(component.noise), freedom
         part = _with_cells(p, noise, rows.y, new, own)
-        y_covariance = np.where(measured[:, :, None] | measured[:, None, :], 0.0, part.y_covariance)
+        y_covariance = np.where(known, 0.0, part.y_covariance)
         part = part._replace(y=np.where(measured, rows.y, part.y), y_covariance=y_covariance)
         if balance is not None and balance.is_linear:
             met = balanced(balance, part.y, y_covariance, np.broadcast_to(component.noise, measured.shape), rows.x)
             part = part._replace(y=met.y, y_covariance=met.covariance)
+        if closed and isinstance(component, OwnComponent) and measured.any():
+            part = _true_values(component, p, part, rows.x)
         parts.append(part)
     foreseen = np.where(rows.used.any(axis=1), 0.0, np.stack([p.log_density for p in parts]))
     log_weights = np.log(fitted.weights)[:, None] + foreseen
     weights = np.exp(log_weights - logsumexp(log_weights, axis=0))
     mean, covariance = _mixed(weights, [p.mean for p in parts], [p.covariance for p in parts])
     y, y_covariance = _mixed(weights, [p.y for p in parts], [p.y_covariance for p in parts])
+    # An average of equal numbers has round-off, and no measured cell is to look open.
+    y, y_covariance = np.where(measured, rows.y, y), np.where(known, 0.0, y_covariance)
     if fitted.law is not None and not (fitted.law.is_linear and len(weights) == 1):
         mean = mean_on_law(fitted.law, mean, covariance, rows.x)
     noise = np.einsum("kn,kt->nt", weights, noises)
@@ -128,18 +134,20 @@ def _with_cells(p: LocalPosterior, noise: np.ndarray, y: np.ndarray, new: np.nda
             continue
         cross = V[rows][:, :, seen]
         P = cross[:, seen] + noise[np.ix_(seen, seen)]
-        L = np.linalg.cholesky(P)
-        r = (y[rows][:, seen] - mean[rows][:, seen])[:, :, None]
-        half, z = np.linalg.solve(L, cross.swapaxes(1, 2)), np.linalg.solve(L, r)
-        mean[rows] += np.einsum("nkc,nk->nc", half, z[:, :, 0])
-        left, away = V[rows] - half.swapaxes(1, 2) @ half, np.sum(z[:, :, 0] ** 2, axis=1)
+        values, vectors = np.linalg.eigh(P)
+        # Cells of closed data that the law fixes from the others of their row tell nothing new, whatever their rounding.
+        told = values > NOTHING_NEW * values[:, -1:]
+        white = (vectors * np.where(told, 1.0 / np.sqrt(np.where(told, values, 1.0)), 0.0)[:, None, :]).swapaxes(1, 2)
+        half, z = white @ cross.swapaxes(1, 2), np.einsum("nkl,nl->nk", white, y[rows][:, seen] - mean[rows][:, seen])
+        mean[rows] += np.einsum("nkc,nk->nc", half, z)
+        left, away = V[rows] - half.swapaxes(1, 2) @ half, np.sum(z**2, axis=1)
         if np.isfinite(freedom):
             wider = (freedom + away) / (freedom + len(seen) - 2.0)
             lost = np.setdiff1d(np.arange(len(noise)), seen)
             left *= wider[:, None, None]
             left[:, lost, lost] += (wider[:, None] - 1.0) * np.diagonal(noise)[lost]
         V[rows] = left
-        size = np.sum(np.log(np.einsum("nkk->nk", L)), axis=1)
+        size = 0.5 * np.sum(np.log(np.where(told, values, 1.0)), axis=1)
         log_density[rows] = _student(away, len(seen), freedom) - size
     return _Part(mean, V, *_measurements(mean, V, noise, y), log_density)
 
@@ -162,6 +170,22 @@ def _measurements(mean: np.ndarray, V: np.ndarray, noise: np.ndarray, y: np.ndar
     # Of a cell that the law fixes only round-off is left, of either sign.
     covariance[:, range(T), range(T)] = np.maximum(covariance[:, range(T), range(T)], NO_NOISE * np.diagonal(noise))
     return expected, covariance
+
+
+def _true_values(own: OwnComponent, before: LocalPosterior, part: _Part, x: np.ndarray) -> _Part:
+    """The part with outputs f as its measurements y tell of them: f_t given y_t with m, v ``before`` the row, on the law.
+
+    The correlation of closed rows is that of measurements. Taken for that of f beside independent noise, it would leave f
+    less than no variance where the other cells of the row tell most of y.
+    """
+    v = np.einsum("ntt->nt", before.covariance)
+    share = v / np.maximum(v + own.noise, np.finfo(float).tiny)
+    mean, left = before.mean + share * (part.y - before.mean), v * (1.0 - share)
+    covariance = share[:, :, None] * part.y_covariance * share[:, None, :] + np.eye(v.shape[1]) * left[:, None, :]
+    if own.law is not None:
+        moved = project(own.law, mean, covariance, x)
+        mean, covariance = moved.points, moved.projectors @ covariance @ moved.projectors.swapaxes(1, 2)
+    return part._replace(mean=mean, covariance=covariance)
 
 
 def _alike(cells: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
