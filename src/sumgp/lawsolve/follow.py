@@ -14,7 +14,7 @@ from sumgp.laws import UnitFreeLaw
 LOCAL_STEPS = 2  # linearisations at each stop: the second is where the first one led
 EQUAL_BRANCH = 1e-6  # relative difference of variances that round-off may make
 STOPS = 30  # points at which the law is imposed on the way
-DRAWS = 16  # of a posterior: in 6 of 7 data sets that the mean led astray, 2 or more of these found back
+DRAWS = 16  # of a posterior: in 6 of 7 data sets that the mean led astray, one or more of these found back
 
 
 def drawn_starts(m: np.ndarray, root: np.ndarray) -> np.ndarray:
