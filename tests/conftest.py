@@ -25,6 +25,8 @@ LONG = tuple(
         "faults/test_mutation_list.py::test_caught_and_not_caught",
         "studies/test_figures.py::test_every_experiment_has_its_figures",
         "studies/test_runner.py::test_dask_cluster_that_loses_a_worker",
+        *("studies/test_reproduce_command.py::test_quick_run", "studies/test_public.py::test_run_writes_page_and_resumes"),
+        *("test_many.py::test_a_process_that_dies", "test_start_up.py::test_a_cold_fit", "test_never_worse_tool"),
         "strategies/test_collocated_fields.py::test_a_field_that_varies_too_fast",
         "strategies/test_collocated_fields.py::test_a_law_shows_waves",
         "strategies/test_collocated_fields.py::test_data_that_are_all_noise",
@@ -40,7 +42,8 @@ LONG = tuple(
         "strategies/test_vecchia_fits.py::test_outputs_in_other_units",
         *("trust/test_dependent_maps", "trust/test_families", "trust/test_flat_curves", "trust/test_many_periods"),
         *("trust/test_output_order", "trust/test_pickled_models", "trust/test_rougher_curves", "trust/test_rows_left_out"),
-        *("trust/test_several_laws", "trust/test_single_points", "trust/test_slow_corners"),
+        *("trust/test_arguments.py::test_bands_are_as_wide", "trust/test_several_laws"),
+        *("trust/test_single_points", "trust/test_slow_corners"),
         "test_random_problems.py::test_random_problems_end_well",
     )
 )
