@@ -305,7 +305,7 @@ def _container_limit() -> float:
     return float(text) if text.isdigit() else float("inf")
 
 
-# Measured entries up to which one thread is used: with two, 600 take twice as long by the clock on two idle cores, 1,800 as long.
+# Measured entries up to which one thread is used: with two, 600 take twice as long by the clock on two idle cores.
 SMALL_BLAS = 1500
 
 
