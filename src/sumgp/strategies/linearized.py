@@ -91,7 +91,6 @@ class LawEngine:
         return cls(problem, setup, law_sd=np.tile(np.maximum(share * size, 1e-12), n))
 
     def turns(self, state: LawState) -> bool:
-        """True if at many points the law's slope changes its sign within two sds of an output."""
         return turns(self.setup.law, self.setup.x_law, state.mean, np.sqrt(np.einsum("ncw,ncw->nc", state.root, state.root)))
 
     def other_branch(self, state: LawState) -> np.ndarray | None:
@@ -265,11 +264,17 @@ class Linearized(Strategy):
         fitted = fit_candidates(problem, priors).supported
         prior, theta = fitted.priors[fitted.best], fitted.maxima[fitted.best].theta
         ready = cache(partial(_prepared, problem, fitted))
-        engine, states = ready(1.0, False)
+        engine, states = ready(1.0)
         if engine.leaves_numbers:
-            factor, start = short_enough(problem, lambda *way: ready(*way)[0].components([(prior, theta)])[0])
-            engine, states = ready(factor, False)
-            engine = replace(engine, branches=(start,))
+
+            @cache
+            def solved(factor: float, drawn: bool) -> Component:
+                there, given = ready(factor)
+                starts = drawn_starts(given[fitted.best].mean, given[fitted.best].root) if drawn else ()
+                return replace(there, branches=(*there.branches, *starts)).components([(prior, theta)])[0]
+
+            factor, start = short_enough(problem, solved)
+            engine, states = replace(ready(factor)[0], branches=(start,)), ready(factor)[1]
         score = LawScores(engine, fitted, states)
         tapers = self._tapers(fitted, score)
         # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours. Under a prior
@@ -279,8 +284,7 @@ class Linearized(Strategy):
         # How much weight each branch has depends on many hyperparameters.
         several = 0 if engine.leaves_numbers else len(engine.branches)
         draws = self.draws * (DRAWS_FOR_BRANCHES if several and problem.uncertainty == "integrated" else 1)
-        undecided = 0 < several < len(states)
-        average = mix(problem, fitted, _in_turn(score, tapers), weigh, draws, undecided)
+        average = mix(problem, fitted, _in_turn(score, tapers), weigh, draws, undecided=0 < several < len(states))
         if weigh is not None:
             by_data = partial(mix, problem, fitted, _in_turn(score, tapers), None, draws)
             average = not_against_rows(problem, average, tapers, by_data)
@@ -327,11 +331,8 @@ class Linearized(Strategy):
         return joined(smooth, added, share)
 
 
-def _prepared(problem: FitProblem, fitted: Candidates, factor: float, drawn: bool) -> tuple[LawEngine, list[LawState]]:
-    """The engine for lengthscales ``factor`` times as long, and the posterior given the data at each candidate's maximum.
-
-    ``drawn``: draws of the best candidate's posterior are starts too.
-    """
+def _prepared(problem: FitProblem, fitted: Candidates, factor: float) -> tuple[LawEngine, list[LawState]]:
+    """The engine for lengthscales ``factor`` times as long, and the posterior given the data at each candidate's maximum."""
     assert problem.law is not None
     best, prior = fitted.best, fitted.priors[fitted.best]
     theta = fitted.maxima[best].theta + np.log(factor) * prior.lengthscales()
@@ -340,8 +341,7 @@ def _prepared(problem: FitProblem, fitted: Candidates, factor: float, drawn: boo
     states = [uncalibrated.state(p, m.theta) for p, m in zip(fitted.priors, fitted.maxima, strict=True)]
     engine = replace(LawEngine.calibrated(problem, setup, states[best]), factor=factor)
     found = [engine.other_branch(state) for state in states]
-    starts = drawn_starts(states[best].mean, states[best].root) if drawn else ()
-    return replace(engine, branches=(*(f for f in found if f is not None), *starts)), states
+    return replace(engine, branches=tuple(f for f in found if f is not None)), states
 
 
 def _in_turn(score: LawScores, tapers: TaperWeights) -> Callable[[Pairs], list[Component]]:
