@@ -21,7 +21,8 @@ LONG = tuple(
     for place in (
         *("calibration/", "properties/", "equivalence/test_never_worse", "laws/test_formula_fuzz"),
         *("conformance/test_engines.py::test_promised", "conformance/test_strategies.py::test_promised"),
-        *("paper_method/test_engines_mcmc", "cli/test_bench_maps.py::test_beside_dense_algebra"),
+        *("paper_method/test_engines_mcmc", "app/test_path.py::test_two_inputs_are_maps"),
+        *("cli/test_bench_maps.py::test_beside_dense_algebra", "cli/test_bench_maps.py::test_the_command_lists"),
         "faults/test_mutation_list.py::test_caught_and_not_caught",
         "studies/test_figures.py::test_every_experiment_has_its_figures",
         "studies/test_runner.py::test_dask_cluster_that_loses_a_worker",
@@ -42,20 +43,25 @@ LONG = tuple(
         "strategies/test_vecchia_fits.py::test_outputs_in_other_units",
         *("trust/test_dependent_maps", "trust/test_families", "trust/test_flat_curves", "trust/test_many_periods"),
         *("trust/test_output_order", "trust/test_pickled_models", "trust/test_rougher_curves", "trust/test_rows_left_out"),
-        *("trust/test_arguments.py::test_bands_are_as_wide", "trust/test_several_laws"),
-        *("trust/test_single_points", "trust/test_slow_corners"),
+        *("trust/test_arguments.py::test_bands_are_as_wide", "trust/test_several_laws", "trust/test_single_points"),
         "test_random_problems.py::test_random_problems_end_well",
     )
 )
-# Measuring the lines that a test runs doubles its time. It is left out for tests that start processes, and of tools,
-# studies and texts.
+# Measuring the lines that a test runs doubles its time. It is left out for tests that start processes, for those of tools,
+# studies and texts, and for long ones whose lines others run too.
 UNMEASURED = tuple(
     f"tests/{place}"
     for place in (
-        *("faults/", "studies/", "cli/test_bench"),
-        *("test_architecture", "test_docs_examples", "test_families_tool", "test_fit_report_page", "test_gallery"),
-        *("test_import_order", "test_many", "test_never_worse_tool", "test_notebook", "test_predict_map"),
-        *("test_random_problems", "test_start_up", "test_text_rules"),
+        *("conformance/", "equivalence/", "faults/", "hyperparameters/", "studies/", "cli/test_bench"),
+        *("laws/test_curvature", "laws/test_formula_plain", "numerics/test_hard_cases"),
+        *("paper_method/test_transformed_evidence", "report/test_fit_calibration", "report/test_left_out_of_maps"),
+        *("solvers/markov/test_law", "solvers/markov/test_objective", "solvers/markov/test_regression"),
+        *("strategies/test_learnt_soft_laws", "strategies/test_nonlinear", "strategies/test_short_enough"),
+        *("strategies/test_vecchia_own", "strategies/test_weight_component", "trust/test_far_branches"),
+        *("trust/test_noise_of_few_rows", "trust/test_poles", "test_architecture", "test_docs_examples"),
+        *("test_families_tool", "test_fit_report_page", "test_gallery", "test_import_order", "test_never_worse_tool"),
+        *("test_notebook", "test_predict_map", "test_random_problems", "test_readme", "test_row_correlation"),
+        *("test_sklearn", "test_start_up", "test_text_rules"),
     )
 )
 
