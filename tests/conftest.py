@@ -66,12 +66,12 @@ UNMEASURED = tuple(
 )
 
 
-MOST_PROCESSES = 5  # a container may see more cores than it may use; each process takes 400 MB
+MOST_PROCESSES = 4  # a container may see more cores than it may use; each process takes 400 MB
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are cores: some tests wait for programs that they start."""
-    return min((os.cpu_count() or 1) + 1, MOST_PROCESSES)
+    """One process a core: each reads all tests first, which takes ten seconds and twice that where coverage is measured."""
+    return min(os.cpu_count() or 1, MOST_PROCESSES)
 
 
 @pytest.fixture
