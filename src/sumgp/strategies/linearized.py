@@ -201,7 +201,7 @@ class LawScores:
     What lies far below the best of the candidates' maxima is looked for again from there."""
 
     def __init__(self, engine: LawEngine, fitted: Candidates, states: Sequence[LawState]) -> None:
-        self.engine, self._fitted, self._states = engine, fitted, states  # one for each candidate's maximum
+        self.engine, self.fitted, self._states = engine, fitted, states  # one for each candidate's maximum
         self._values: dict[tuple[int, bytes], tuple[MultitaskPrior, float]] = {}  # with the prior: its id stays its own
         self._found: dict[tuple[int, bytes], Scored | None] = {}
         self._starts = [None, *engine.branches]
@@ -221,7 +221,7 @@ class LawScores:
     @cached_property
     def _maxima(self) -> dict[tuple[int, bytes], Scored]:
         """Of the candidates, as seen from the mean, the best first."""
-        keys = [(id(p), m.theta.tobytes()) for p, m in zip(self._fitted.priors, self._fitted.maxima, strict=True)]
+        keys = [(id(p), m.theta.tobytes()) for p, m in zip(self.fitted.priors, self.fitted.maxima, strict=True)]
         found = zip(keys, self.engine.evidences(self._states, self._starts), strict=True)
         known = [(key, scored) for key, scored in found if scored is not None]
         return dict(sorted(known, key=lambda pair: -pair[1].value))
@@ -320,7 +320,7 @@ class Linearized(Strategy):
         rougher = replace(problem, candidates=problem.rougher)
         priors = rougher.priors("identity", unknown=setup.unknown, soft=setup.law.soft_variances)
         try:
-            fitted = fit_candidates(rougher, priors)
+            fitted = fit_candidates(rougher, priors, before=score.fitted)
             rough = self._tapers(fitted, score)
             share = rough_share(tapers, rough)
             if not share:
