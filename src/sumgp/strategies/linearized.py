@@ -28,7 +28,7 @@ from sumgp.priors import MultitaskPrior
 from sumgp.solvers import Taper, WeightPosterior
 from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, approximate_evidence, fit_candidates, joined, mix
 from sumgp.strategies.eliminated import disagreement, fit_eliminated, short_enough
-from sumgp.strategies.left_out import TAPERS, TaperWeights, not_against_rows, rough_share, taper_weights
+from sumgp.strategies.left_out import FEWER_ROUGH, TAPERS, TaperWeights, not_against_rows, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import law_report, stacked
 from sumgp.strategies.weight_component import Component, LawConditioning, given_data, plain_component
@@ -325,7 +325,7 @@ class Linearized(Strategy):
             share = rough_share(tapers, rough)
             if not share:
                 return smooth
-            added = mix(rougher, fitted, _in_turn(score, rough), score, max(1, self.draws // 2))
+            added = mix(rougher, fitted, _in_turn(score, rough), score, max(1, self.draws // FEWER_ROUGH))
         except NumericalError:
             return smooth
         return joined(smooth, added, share)
