@@ -91,8 +91,8 @@ def test_a_run_that_is_cut_short_says_so() -> None:
 
 def test_a_search_of_many_parameters_ends_on_a_plateau(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sooner than one that goes on while steps of a millionth are gained, and next to nothing below it."""
-    prior = small_prior(T=6)
-    x, y = some_data(T=6, N=12)
+    prior = small_prior(T=9)
+    x, y = some_data(T=9, N=12)
     target = Objective(prior, KroneckerEvidence(prior, x, y))
     soon = maximise(target, restarts=0)
     monkeypatch.setattr("sumgp.hyperparameters.optimise.MANY", prior.n_parameters)

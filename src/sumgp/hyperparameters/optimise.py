@@ -65,7 +65,7 @@ PRECISION = 1e-6  # of the log posterior, at which a run ends
 JOINED, JOINED_VALUE = 0.15, 0.1  # in every parameter and in the log posterior: so close a run ends where the other did
 # Above so many parameters a run ends where so many steps together have gained so little: draws of them lie sqrt(p) standard
 # deviations away, and the rest of a long flat valley would move their centre by a few tenths of one.
-MANY, STEPS_BACK, GAINED = 20, 10, 0.05
+MANY, STEPS_BACK, GAINED = 40, 10, 0.05
 STOPPED = 99  # scipy's status of a run that its callback ended
 _SOUND = (Status.CONVERGED, Status.STEP_LIMIT)
 
