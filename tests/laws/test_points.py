@@ -102,7 +102,8 @@ def test_rows_that_lie_closer_than_the_grid_are_thinned() -> None:
     d = data(np.zeros((200, 2)), x)
     _, points = law_points(bound(), d, scaling(d), 1.0 / 30.0)
     assert len(points) <= 2 * 31
-    assert points[:, 0].min() == 0.0 and points[:, 0].max() == 1.0
+    assert points[:, 0].min() == 0.0
+    assert points[:, 0].max() == 1.0
     assert np.max(np.diff(np.sort(points[:, 0]))) <= 1.0 / 30.0 + 1e-12
 
 
