@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from sumgp.errors import NumericalError
 from sumgp.hyperparameters.optimise import REFUSED, Objective, maximise, starting_points, values_at
 from sumgp.solvers.dense import DenseEvidence
+from sumgp.solvers.kronecker import KroneckerEvidence
 
 
 def objective() -> Objective:
@@ -86,6 +87,19 @@ def test_collapsed_lengthscales_are_passed_over_for_a_sound_maximum() -> None:
 
 def test_a_run_that_is_cut_short_says_so() -> None:
     assert maximise(objective(), restarts=0, max_steps=1).status == "step limit"
+
+
+def test_a_search_of_many_parameters_ends_on_a_plateau(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sooner than one that goes on while steps of a millionth are gained, and next to nothing below it."""
+    prior = small_prior(T=9)
+    x, y = some_data(T=9, N=12)
+    target = Objective(prior, KroneckerEvidence(prior, x, y))
+    soon = maximise(target, restarts=0)
+    monkeypatch.setattr("sumgp.hyperparameters.optimise.MANY", prior.n_parameters)
+    late = maximise(target, restarts=0)
+    assert soon.status == late.status == "converged"
+    assert soon.attempts[0].steps < late.attempts[0].steps
+    assert soon.value < late.value + 0.1
 
 
 def test_a_refused_trial_does_not_end_the_search() -> None:

@@ -63,6 +63,9 @@ def values_at(objective: Objective, thetas: np.ndarray) -> list[float]:
 FIRST_STEPS = 40  # of every start; then only the best goes on
 PRECISION = 1e-6  # of the log posterior, at which a run ends
 JOINED, JOINED_VALUE = 0.15, 0.1  # in every parameter and in the log posterior: so close a run ends where the other did
+# Above so many parameters a run ends where so many steps together have gained so little: draws of them lie sqrt(p) standard
+# deviations away, and the rest of a long flat valley would move their centre by a few tenths of one.
+MANY, STEPS_BACK, GAINED = 40, 10, 0.05
 STOPPED = 99  # scipy's status of a run that its callback ended
 _SOUND = (Status.CONVERGED, Status.STEP_LIMIT)
 
@@ -155,6 +158,19 @@ def _follow_best(objective: Objective, attempts: list[Attempt], steps: int) -> l
     return result
 
 
+def _settled(prior: MultitaskPrior, values: list[float]) -> bool:
+    """Whether the last of many steps in many directions have gained next to nothing."""
+    return prior.n_parameters > MANY and len(values) > STEPS_BACK and values[-1 - STEPS_BACK] - values[-1] < GAINED
+
+
+def _collapsed(prior: MultitaskPrior, theta: np.ndarray) -> bool:
+    """Whether a lengthscale is so short that rows have nothing in common."""
+    spikes = np.array([p.spikes for priors in prior.kernel_priors for p in priors])
+    lengths = np.concatenate([theta[k] for k, _ in prior.slices])
+    mask = np.concatenate([prior.lengthscales()[k] for k, _ in prior.slices])
+    return bool(np.any(lengths[mask] < spikes[mask]))
+
+
 def _attempt(objective: Objective, start: np.ndarray, max_steps: int, ended_before: Sequence[Attempt] = ()) -> Attempt:
     """One run of L-BFGS-B, left behind where it joins one that ended before."""
     prior = objective.prior
@@ -179,29 +195,30 @@ def _attempt(objective: Objective, start: np.ndarray, max_steps: int, ended_befo
         worst = max(worst, value)
         return value / size, gradient / size
 
-    def join(intermediate_result: OptimizeResult) -> None:
-        for other in ended_before:
-            above = intermediate_result.fun * size - other.value
-            if above < JOINED_VALUE and float(np.max(np.abs(intermediate_result.x - other.theta))) < JOINED:
-                raise StopIteration
+    values = [first]
+
+    def watch(intermediate_result: OptimizeResult) -> None:
+        values.append(intermediate_result.fun * size)
+        near = [other.theta for other in ended_before if values[-1] - other.value < JOINED_VALUE]
+        if _settled(prior, values) or any(np.max(np.abs(intermediate_result.x - theta)) < JOINED for theta in near):
+            raise StopIteration
 
     options = {"maxiter": max_steps, "ftol": PRECISION / size, "gtol": 1e-3 / size, "maxcor": 20}
-    watch = join if ended_before else None
     result = minimize(scaled, start, jac=True, method="L-BFGS-B", bounds=prior.bounds(), options=options, callback=watch)
     theta = np.asarray(result.x)
     value, gradient = known.get(theta.tobytes()) or objective(theta)
     if value >= REFUSED:
         return Attempt(theta, value, int(result.nit), Status.FAILED_FACTOR)
-    spikes = np.array([p.spikes for priors in prior.kernel_priors for p in priors])
-    lengths = np.concatenate([theta[k] for k, _ in prior.slices])
-    mask = np.concatenate([prior.lengthscales()[k] for k, _ in prior.slices])
-    if np.any(lengths[mask] < spikes[mask]):
+    if _collapsed(prior, theta):
         return Attempt(theta, value, int(result.nit), Status.COLLAPSED)
     low, high = np.array(prior.bounds()).T
     free = (theta > low + 1e-9) & (theta < high - 1e-9)
-    if result.status == STOPPED:
+    if result.status == STOPPED and not _settled(prior, values):
         return Attempt(theta, value, int(result.nit), Status.LEFT_BEHIND)
-    ended = result.status == 0  # a step that no longer improves, which in long narrow valleys comes before a flat slope
+    ended = result.status in (
+        0,
+        STOPPED,
+    )  # a step that no longer improves, which in long narrow valleys comes before a flat slope
     still = ended or not free.any() or float(np.max(np.abs(gradient[free]))) < 0.05 * max(1.0, abs(value) * 1e-3)
     return Attempt(theta, value, int(result.nit), Status.CONVERGED if still else Status.STEP_LIMIT)
 

@@ -121,6 +121,7 @@ class LowRankEvidence:
         # C^-1 (e_u (x) Phi) has the rows p_t * (Phi V[t, u]) at output t.
         V = -(Q @ M)
         V[np.arange(T), np.arange(T)] += np.eye(f)
+        p_Phi = (p.T[:, :, None] * Phi[:, None, :]).reshape(len(Phi), T * f)
         gradient = np.empty(prior.n_parameters)
         start = 0
         for r, (ks, ts) in enumerate(prior.slices):
@@ -132,9 +133,8 @@ class LowRankEvidence:
             if found.conditioning is not None:
                 G_S = found.conditioning.pull_back(G_S, self.totals.T @ a.T)  # type: ignore[union-attr]
             gradient[ts] = prior.tasks[r].pull_back(theta[ts], G_S)
-            by_R = a.T @ (term.Sigma @ of_data)
-            for t in range(T):
-                by_R -= p[t][:, None] * (Phi @ np.tensordot(term.Sigma[t], seen[t], axes=1))
+            through = term.Sigma[:, None, :] @ seen.reshape(T, T, -1)  # sum_u Sigma_tu V[t, u]
+            by_R = a.T @ (term.Sigma @ of_data) - p_Phi @ through.reshape(T * f, -1)
             assert term.features is not None
             gradient[ks] = term.features.pull_back(by_R[:, : len(term.features.pivots)])
         lever = np.stack([np.einsum("ni,ni->n", Phi @ Q[t, t], Phi) for t in range(T)])
@@ -210,18 +210,17 @@ def features_of(
 
 
 def _precision(terms: list[_Term], M: np.ndarray) -> np.ndarray:
-    """P (w, w): the prior precision of the weights plus what the data say of them."""
-    start = np.cumsum([0, *(term.R.shape[1] for term in terms)])
-    blocks = []
+    """P (w, w): the prior precision of the weights plus what the data say of them, without blocks above the diagonal."""
+    features = np.cumsum([0, *(term.R.shape[1] for term in terms)]).tolist()
+    weights = np.cumsum([0, *(term.size for term in terms)]).tolist()
+    T, P = len(M), np.eye(weights[-1])
     for i, first in enumerate(terms):
-        row = []
-        for j, second in enumerate(terms):
-            part = M[:, start[i] : start[i + 1], start[j] : start[j + 1]]
+        for j, second in enumerate(terms[: i + 1]):
+            part = M[:, features[i] : features[i + 1], features[j] : features[j + 1]]
             pairs = first.B[:, :, None] * second.B[:, None, :]  # (T, q, q')
-            row.append(np.tensordot(pairs, part, axes=(0, 0)).transpose(0, 2, 1, 3).reshape(first.size, second.size))
-        blocks.append(row)
-    P = np.block(blocks) if len(blocks) > 1 else blocks[0][0]
-    P[np.diag_indices_from(P)] += 1.0
+            block = (pairs.reshape(T, -1).T @ part.reshape(T, -1)).reshape(*pairs.shape[1:], *part.shape[1:])
+            block = block.swapaxes(1, 2).reshape(first.size, second.size)
+            P[weights[i] : weights[i + 1], weights[j] : weights[j + 1]] += block
     return P
 
 
@@ -251,7 +250,7 @@ def _between_outputs(terms: list[_Term], inverse: np.ndarray) -> np.ndarray:
         for second, block in zip(terms, np.split(row, ends, axis=1), strict=True):
             q, m, s, n = first.B.shape[1], first.R.shape[1], second.B.shape[1], second.R.shape[1]
             half = (first.B @ block.reshape(q, m * s * n)).reshape(-1, m, s, n)
-            columns.append(np.moveaxis(np.tensordot(half, second.B, axes=(2, 1)), 3, 1))
+            columns.append((second.B @ half).swapaxes(1, 2))
         rows.append(np.concatenate(columns, axis=3))
     return np.concatenate(rows, axis=2)
 

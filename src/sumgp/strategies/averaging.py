@@ -92,6 +92,7 @@ RULED_OUT = 20.0  # log evidence of the data by which a candidate is behind the 
 HOPELESS = 60.0  # log density by which a maximum is behind the best, for no volume around it to make up for
 OUT_OF_REACH = 7.0  # candidates whose approximate log evidence is further behind are not averaged over
 
+Priors = tuple[MultitaskPrior, ...]
 Pairs = Sequence[tuple[MultitaskPrior, np.ndarray]]  # priors with hyperparameters
 Build = Callable[[Pairs], Sequence[Component]]
 Score = Callable[[Pairs], Sequence[float]]
@@ -180,12 +181,12 @@ def _most_averaged(problem: FitProblem) -> int:
 
 
 def fit_candidates(
-    problem: FitProblem, priors: tuple[MultitaskPrior, ...], evidence: EvidenceOf | None = None
+    problem: FitProblem, priors: Priors, evidence: EvidenceOf | None = None, before: Candidates | None = None
 ) -> Candidates:
     """Maximise each candidate's posterior; ``evidence`` None = that of the data, by the problem's solver.
 
     ``evidence(prior, order)`` is that of a prior over the outputs ``order``. With many data the candidates are fitted to
-    some of the rows, and the best of them is improved on all.
+    some of the rows, and the best of them is improved on all. ``before``: others of the same data, whose maxima are starts.
     """
     if evidence is None and int(problem.data.measured.sum()) > _most_averaged(problem):
         rows = chosen_rows(problem)
@@ -196,31 +197,31 @@ def fit_candidates(
         found = replace(some.maxima[some.best], theta=turned.there(some.maxima[some.best].theta))
         objective, maximum = improved(problem, turned.prior, found)
         return Candidates((priors[some.best],), (objective,), (_back(turned, maximum),), (turned,))
-    return _fit_each(problem, priors, evidence)
+    return _fit_each(problem, priors, evidence, before=before)
 
 
 def _fit_each(
-    problem: FitProblem, priors: tuple[MultitaskPrior, ...], evidence: EvidenceOf | None = None, scan: Scan | None = None
+    problem: FitProblem,
+    priors: Priors,
+    evidence: EvidenceOf | None = None,
+    scan: Scan | None = None,
+    before: Candidates | None = None,
 ) -> Candidates:
     """Maximise each candidate's posterior; ``scan`` None = starts from the problem's own rows."""
     order = problem.output_order
-    y = problem.y[:, order]
-    of_data = evidence or (lambda prior, order: problem.solver.evidence(prior, problem.x, y))
+    of_data = evidence or (lambda prior, order: problem.solver.evidence(prior, problem.x, problem.y[:, order]))
     turned = tuple(reordered(prior, order) for prior in priors)
     objectives = tuple(Objective(t.prior, of_data(t.prior, order)) for t in turned)
-    maxima: list[MapEstimate] = []
+    known = [] if before is None else list(zip(before.objectives, before.searched, strict=True))
     for objective in objectives:
         # Kernels with the same parameters have their maxima close together.
         slices = objective.prior.slices
-        alike = [
-            m.theta
-            for m, o in zip(maxima, objectives, strict=False)
-            if o.prior.slices == slices and m.status is Status.CONVERGED
-        ]
-        begun = [(o.prior, m.theta) for m, o in zip(maxima, objectives, strict=False)]
-        starts = alike[:1] or start_at_rest(objective.prior, begun) or problem.starts(objective, scan or problem.scan)
-        maxima.append(problem.maximise(objective, kernel_name(objective.prior), starts))
-    return Candidates(priors, objectives, tuple(_back(t, m) for t, m in zip(turned, maxima, strict=True)), turned)
+        alike = [m.theta for o, m in known if o.prior.slices == slices and m.status is Status.CONVERGED]
+        at_rest = start_at_rest(objective.prior, [(o.prior, m.theta) for o, m in known])
+        starts = alike[:1] or at_rest or problem.starts(objective, scan or problem.scan)
+        known.append((objective, problem.maximise(objective, kernel_name(objective.prior), starts)))
+    maxima = tuple(_back(t, m) for t, (_, m) in zip(turned, known[-len(priors) :], strict=True))
+    return Candidates(priors, objectives, maxima, turned)
 
 
 def _back(turned: Reordered, maximum: MapEstimate) -> MapEstimate:

@@ -28,7 +28,7 @@ from sumgp.priors import MultitaskPrior
 from sumgp.solvers import Taper, WeightPosterior
 from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, approximate_evidence, fit_candidates, joined, mix
 from sumgp.strategies.eliminated import disagreement, fit_eliminated, short_enough
-from sumgp.strategies.left_out import TAPERS, TaperWeights, not_against_rows, rough_share, taper_weights
+from sumgp.strategies.left_out import FEWER_ROUGH, TAPERS, TaperWeights, not_against_rows, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import law_report, stacked
 from sumgp.strategies.weight_component import Component, LawConditioning, given_data, plain_component
@@ -201,7 +201,7 @@ class LawScores:
     What lies far below the best of the candidates' maxima is looked for again from there."""
 
     def __init__(self, engine: LawEngine, fitted: Candidates, states: Sequence[LawState]) -> None:
-        self.engine, self._fitted, self._states = engine, fitted, states  # one for each candidate's maximum
+        self.engine, self.fitted, self._states = engine, fitted, states  # one for each candidate's maximum
         self._values: dict[tuple[int, bytes], tuple[MultitaskPrior, float]] = {}  # with the prior: its id stays its own
         self._found: dict[tuple[int, bytes], Scored | None] = {}
         self._starts = [None, *engine.branches]
@@ -221,7 +221,7 @@ class LawScores:
     @cached_property
     def _maxima(self) -> dict[tuple[int, bytes], Scored]:
         """Of the candidates, as seen from the mean, the best first."""
-        keys = [(id(p), m.theta.tobytes()) for p, m in zip(self._fitted.priors, self._fitted.maxima, strict=True)]
+        keys = [(id(p), m.theta.tobytes()) for p, m in zip(self.fitted.priors, self.fitted.maxima, strict=True)]
         found = zip(keys, self.engine.evidences(self._states, self._starts), strict=True)
         known = [(key, scored) for key, scored in found if scored is not None]
         return dict(sorted(known, key=lambda pair: -pair[1].value))
@@ -320,12 +320,12 @@ class Linearized(Strategy):
         rougher = replace(problem, candidates=problem.rougher)
         priors = rougher.priors("identity", unknown=setup.unknown, soft=setup.law.soft_variances)
         try:
-            fitted = fit_candidates(rougher, priors)
+            fitted = fit_candidates(rougher, priors, before=score.fitted)
             rough = self._tapers(fitted, score)
             share = rough_share(tapers, rough)
             if not share:
                 return smooth
-            added = mix(rougher, fitted, _in_turn(score, rough), score, max(1, self.draws // 2))
+            added = mix(rougher, fitted, _in_turn(score, rough), score, max(1, self.draws // FEWER_ROUGH))
         except NumericalError:
             return smooth
         return joined(smooth, added, share)
