@@ -15,7 +15,6 @@ from sumgp.lawsolve import (
     ENOUGH,
     FULL,
     LawSolution,
-    drawn_starts,
     follow_law,
     law_evidences,
     least_misfit,
@@ -27,7 +26,7 @@ from sumgp.lawsolve import (
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers import Taper, WeightPosterior
 from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, approximate_evidence, fit_candidates, joined, mix
-from sumgp.strategies.eliminated import disagreement, fit_eliminated, short_enough
+from sumgp.strategies.eliminated import disagreement, fit_eliminated, short_enough, smoother
 from sumgp.strategies.left_out import TAPERS, TaperWeights, not_against_rows, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import law_report, stacked
@@ -268,9 +267,10 @@ class Linearized(Strategy):
         if engine.leaves_numbers:
 
             @cache
-            def solved(factor: float, drawn: bool) -> Component:
-                there, given = ready(factor)
-                starts = drawn_starts(given[fitted.best].mean, given[fitted.best].root) if drawn else ()
+            def solved(factor: float, further: bool) -> Component:
+                there = ready(factor)[0]
+                given = (there.state(prior, longer) for longer in smoother(prior, theta)) if further else ()
+                starts = (there.solve([state], [None], None, ENOUGH)[0].f for state in given)
                 return replace(there, branches=(*there.branches, *starts)).components([(prior, theta)])[0]
 
             factor, start = short_enough(problem, solved)
