@@ -263,7 +263,7 @@ class Linearized(Strategy):
         fitted = fit_candidates(problem, priors).supported
         prior, theta = fitted.priors[fitted.best], fitted.maxima[fitted.best].theta
         ready = cache(partial(_prepared, problem, fitted))
-        engine, states = ready(1.0)
+        (engine, states), doubt = ready(1.0), ""
         if engine.leaves_numbers:
 
             @cache
@@ -273,7 +273,7 @@ class Linearized(Strategy):
                 starts = (there.solve([state], [None], None, ENOUGH)[0].f for state in given)
                 return replace(there, branches=(*there.branches, *starts)).components([(prior, theta)])[0]
 
-            factor, start = short_enough(problem, solved)
+            factor, start, doubt = short_enough(problem, solved)
             engine, states = replace(ready(factor)[0], branches=(start,)), ready(factor)[1]
         score = LawScores(engine, fitted, states)
         tapers = self._tapers(fitted, score)
@@ -291,7 +291,7 @@ class Linearized(Strategy):
         components, weights, report = self._with_rougher(average, tapers, score)
         report |= tapers.report() | law_report(components, weights) | {"law_starts": 1 + len(engine.branches)}
         if problem.split is not None:
-            report["status"] = disagreement(problem, prior, theta) or report["status"]
+            report["status"] = disagreement(problem, prior, theta) or doubt or report["status"]
             report["lengthscale_factor"] = engine.factor
         jointly = None if tapers.heaviest == 0.0 else engine.components
         return stacked(problem, Fitted(components, weights, engine.onto, report), engine.setup.law, jointly=jointly)
