@@ -37,12 +37,23 @@ def test_a_sine_keeps_its_lengthscales() -> None:
     assert model.fit(data.X_train, data.Y_train).fit_report_["lengthscale_factor"] == 1.0
 
 
-def test_a_fall_whose_law_is_first_solved_on_a_wrong_branch() -> None:
-    """There the body rests at the top before it falls: an error of 0.35. Least squares has 0.012."""
-    data = FreeFall().dataset(Cell(0.3, 0.3), 1654)
+@pytest.mark.parametrize(("seed", "least_squares"), [(1654, 0.012), (1666, 0.110)])
+def test_a_fall_whose_law_is_first_solved_on_a_wrong_branch(seed: int, least_squares: float) -> None:
+    """There the body rests at the top before it falls: errors of 0.35 and 0.25. Stiffer curves do not."""
+    data = FreeFall().dataset(Cell(0.3, 0.3), seed)
     model = sumgp.ConstrainedGP([data.motion, data.constraint], outputs=["z", "v"], **PLUG_IN)
     predicted = model.fit(data.X_train, data.Y_train).predict(data.X_test)
-    assert np.sqrt(np.mean((predicted - data.F_test) ** 2)) < 0.05  # with factor 1 or .7, as the CPU rounds
+    assert model.fit_report_["lengthscale_factor"] == 1.0
+    assert np.sqrt(np.mean((predicted - data.F_test) ** 2)) < least_squares + 0.01
+
+
+def test_a_fall_whose_data_are_met_better_by_a_rest() -> None:
+    """19 values: chi squared 13 for a fall, 6 for one after a rest, which shorter lengthscales allow."""
+    data = FreeFall().dataset(Cell(0.3, 0.3), 1309)
+    model = sumgp.ConstrainedGP([data.motion, data.constraint], outputs=["z", "v"], **PLUG_IN)
+    with pytest.warns(sumgp.SumGPWarning, match="several branches of the law"):
+        model.fit(data.X_train, data.Y_train)
+    assert model.fit_report_.status.startswith("converged, but law and data are met on several branches")
 
 
 def test_a_velocity_that_was_never_measured() -> None:

@@ -1,4 +1,4 @@
-"""Further starts for nonlinear laws: draws, and the law imposed at one point after the other, from known outputs outwards.
+"""A further start for nonlinear laws: the law imposed at one point after the other, from known outputs outwards.
 
 Gauss-Newton from the posterior mean takes the branch of the law that is nearest to it point by point. Where an output was
 not measured, the mean runs back to its average, and the nearest branch may be one that no smooth curve reaches. Conditioning
@@ -14,12 +14,6 @@ from sumgp.laws import UnitFreeLaw
 LOCAL_STEPS = 2  # linearisations at each stop: the second is where the first one led
 EQUAL_BRANCH = 1e-6  # relative difference of variances that round-off may make
 STOPS = 30  # points at which the law is imposed on the way
-DRAWS = 16  # of a posterior: in 6 of 7 data sets that the mean led astray, one or more of these found back
-
-
-def drawn_starts(m: np.ndarray, root: np.ndarray) -> np.ndarray:
-    """(DRAWS, n, C) draws, the same at each call, of a Gaussian with mean m (n, C) and ``root`` (n, C, weights)."""
-    return m + np.einsum("ncw,bw->bnc", root, np.random.default_rng(0).standard_normal((DRAWS, root.shape[2])))
 
 
 def follow_law(law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray, variances: np.ndarray) -> np.ndarray:

@@ -15,7 +15,6 @@ from sumgp.lawsolve import (
     ENOUGH,
     FULL,
     LawSolution,
-    drawn_starts,
     follow_law,
     law_evidences,
     least_misfit,
@@ -27,7 +26,7 @@ from sumgp.lawsolve import (
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers import Taper, WeightPosterior
 from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, approximate_evidence, fit_candidates, joined, mix
-from sumgp.strategies.eliminated import disagreement, fit_eliminated, short_enough
+from sumgp.strategies.eliminated import disagreement, fit_eliminated, short_enough, smoother
 from sumgp.strategies.left_out import FEWER_ROUGH, TAPERS, TaperWeights, not_against_rows, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import law_report, stacked
@@ -264,16 +263,17 @@ class Linearized(Strategy):
         fitted = fit_candidates(problem, priors).supported
         prior, theta = fitted.priors[fitted.best], fitted.maxima[fitted.best].theta
         ready = cache(partial(_prepared, problem, fitted))
-        engine, states = ready(1.0)
+        (engine, states), doubt = ready(1.0), ""
         if engine.leaves_numbers:
 
             @cache
-            def solved(factor: float, drawn: bool) -> Component:
-                there, given = ready(factor)
-                starts = drawn_starts(given[fitted.best].mean, given[fitted.best].root) if drawn else ()
+            def solved(factor: float, further: bool) -> Component:
+                there = ready(factor)[0]
+                given = (there.state(prior, longer) for longer in smoother(prior, theta)) if further else ()
+                starts = (there.solve([state], [None], None, ENOUGH)[0].f for state in given)
                 return replace(there, branches=(*there.branches, *starts)).components([(prior, theta)])[0]
 
-            factor, start = short_enough(problem, solved)
+            factor, start, doubt = short_enough(problem, solved)
             engine, states = replace(ready(factor)[0], branches=(start,)), ready(factor)[1]
         score = LawScores(engine, fitted, states)
         tapers = self._tapers(fitted, score)
@@ -291,7 +291,7 @@ class Linearized(Strategy):
         components, weights, report = self._with_rougher(average, tapers, score)
         report |= tapers.report() | law_report(components, weights) | {"law_starts": 1 + len(engine.branches)}
         if problem.split is not None:
-            report["status"] = disagreement(problem, prior, theta) or report["status"]
+            report["status"] = disagreement(problem, prior, theta) or doubt or report["status"]
             report["lengthscale_factor"] = engine.factor
         jointly = None if tapers.heaviest == 0.0 else engine.components
         return stacked(problem, Fitted(components, weights, engine.onto, report), engine.setup.law, jointly=jointly)
