@@ -66,6 +66,15 @@ def test_two_outputs_by_hand() -> None:
     assert found.determined.tolist() == [[False, True]]
 
 
+def test_two_laws_for_one_missing_cell_count_by_what_was_seen_of_them() -> None:
+    """y1 = 3 measured: y2 is 7 by a law that rows meet, and 9 by one that they miss by 0.5."""
+    balance = sum_of(LinearConstraint([[1.0, 1.0], [1.0, 1.0]], [10.0, 12.0]), 2, 0.0)
+    balance = replace(balance, seen=replace(balance.seen, sd=np.array([0.0, 0.5])))
+    found = balanced(balance, np.array([[3.0, 5.0]]), np.diag([0.0, 1.9])[None], np.ones((1, 2)), np.zeros((1, 1)))
+    assert found.y[0, 1] == pytest.approx(7.0, abs=1e-9)
+    assert found.covariance[0, 1, 1] < 1e-20
+
+
 def test_two_laws_equal_the_dense_normal_distribution(rng: np.random.Generator) -> None:
     """Closed rows: f ~ N(m, V) on the law, independent noise given that it obeys the law too; two laws, two gaps left."""
     F, S, T = np.array([[1.0, 1.0, 1.0, 0, 0], [0, 0, 1.0, -2.0, 1.0]]), np.array([2.0, 0.5]), 5

@@ -23,10 +23,9 @@ from sumgp.strategies.own_outputs import (
     moved_left_out,
     output_posterior,
     own_left_out,
-    own_priors,
     shrunk_correlation,
 )
-from sumgp.strategies.stacking import JOINTLY, PSEUDO_ROWS, blocks_of, simplex_weights
+from sumgp.strategies.stacking import JOINTLY, PSEUDO_ROWS, blocks_of, own_priors, simplex_weights
 from sumgp.strategies.weight_component import Component, plain_component
 
 POINTS = [GridPoint(RBF(0.2), 1.3, 0.2, 0.6), GridPoint(RBF(0.4), 0.8, 0.3, 0.4)]

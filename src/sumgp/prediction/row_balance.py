@@ -23,6 +23,7 @@ LONGEST_STEP = 1.0  # of one step, in the same unit: further away a tangent says
 TRACE = 1e-12  # of a row's slope: imbalance below this is round-off
 FORESEEN = 1e-4  # probability of an imbalance so much smaller than the noise explains, for it to be believed
 KNOWN = 1e-10  # variance of an imbalance, in units of the outputs' variances, below which there is nothing to be told
+RANK = 1e-12  # share of the largest eigenvalue of a covariance below which there is none
 ROUND_OFF = 1e-9  # of an output's standard deviation: rows that were not rounded
 DETERMINED = 1e-6  # share of a cell that the law leaves open, below which it counts as determined
 
@@ -146,16 +147,22 @@ def _update(balance: Balance, slopes: Slopes, given: _Given, around: np.ndarray)
     values, vectors = np.linalg.eigh(inverse - _inverse(C))
     precision = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.swapaxes(1, 2)
     precision[:, range(R), range(R)] += 1.0 / sd2
-    after = np.linalg.inv(precision)
-    target = np.einsum("nrs,ns->nr", after, np.einsum("nrs,ns->nr", inverse, c) + bias / sd2)
+    # More rows of the law than missing cells: what they disagree in is open to no cell.
+    values, vectors = np.linalg.eigh(Qc)
+    outside = values <= RANK * values[:, -1:]
+    within = np.where(outside[:, None, :], 0.0, vectors)
+    of_cells = within.swapaxes(1, 2) @ precision @ within
+    of_cells[:, range(R), range(R)] += outside
+    after = within @ np.linalg.inv(of_cells) @ within.swapaxes(1, 2)
+    pull = np.einsum("nrs,ns->nr", inverse - precision, c) + bias / sd2
     gain = QJ @ inverse
-    moved = y + np.einsum("ntr,nr->nt", gain, target - c)
+    moved = y + np.einsum("ntr,nr->nt", gain @ after, pull)
     return moved, Q + gain @ (after - Qc) @ gain.swapaxes(1, 2)
 
 
 def _inverse(A: np.ndarray) -> np.ndarray:
     """Pseudo-inverses (n, R, R) of covariances."""
-    return np.linalg.pinv(A, rcond=1e-12, hermitian=True)
+    return np.linalg.pinv(A, rcond=RANK, hermitian=True)
 
 
 def determined(balance: Balance, slopes: Slopes, missing: np.ndarray) -> np.ndarray:

@@ -178,11 +178,13 @@ def _true_values(own: OwnComponent, before: LocalPosterior, part: _Part, x: np.n
     The correlation of closed rows is that of measurements. Taken for that of f beside independent noise, it would leave f
     less than no variance where the other cells of the row tell most of y.
     """
-    v = np.einsum("ntt->nt", before.covariance)
+    T = own.n_outputs
+    m, v = before.mean[:, :T], np.einsum("ncc->nc", before.covariance)[:, :T]
     share = v / np.maximum(v + own.noise, np.finfo(float).tiny)
-    mean, left = before.mean + share * (part.y - before.mean), v * (1.0 - share)
-    covariance = share[:, :, None] * part.y_covariance * share[:, None, :] + np.eye(v.shape[1]) * left[:, None, :]
+    mean, left = m + share * (part.y - m), v * (1.0 - share)
+    covariance = share[:, :, None] * part.y_covariance * share[:, None, :] + np.eye(T) * left[:, None, :]
     if own.law is not None:
+        mean, covariance = own.with_errors(mean, covariance)
         moved = project(own.law, mean, covariance, x)
         mean, covariance = moved.points, moved.projectors @ covariance @ moved.projectors.swapaxes(1, 2)
     return part._replace(mean=mean, covariance=covariance)

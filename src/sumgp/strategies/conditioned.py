@@ -74,7 +74,8 @@ class Conditioned(Strategy):
         report["noise_within_law"] = problem.noise.closed
         report["dropped_rows"] = list(rows.dropped)
         # A law that holds only roughly shows in what the outputs of a row have in common: nothing is moved onto it.
-        point_law = None if np.all(law.noise > 0) else set_up_law(law, problem.data, problem.scaling, 1.0).law
+        exact = [row for row in range(law.n_rows) if law.noise[row] == 0]
+        point_law = set_up_law(law.rows(exact), problem.data, problem.scaling, 1.0).law if exact else None
         return stacked(problem, Fitted(components, weights, None, report), point_law, rows.F if closed else None)
 
     def _on_joint(self, problem: FitProblem, law: SumLaw) -> Fitted:

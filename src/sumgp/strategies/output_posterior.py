@@ -79,13 +79,14 @@ class LawNoise:
 
 
 def law_noise(problem: FitProblem, law: UnitFreeLaw | None) -> LawNoise | None:
-    """How rows of which all that a law needs was measured miss it; None where their noise obeys the law too."""
+    """How rows of which all that an exact law needs was measured miss it; None where their noise obeys the law too."""
     if law is None or closed_imbalance(problem) is not None:
         return None
-    filled = np.where(np.isnan(problem.y), 0.0, problem.y)
-    g, J = law.residual(filled, problem.data.x), law.jacobian(filled, problem.data.x)
+    T = problem.n_outputs
+    filled = np.pad(np.nan_to_num(problem.y), ((0, 0), (0, law.n_columns - T)))
+    g, J = law.residual(filled, problem.data.x), law.jacobian(filled, problem.data.x)[:, :, :T]
     needed = np.einsum("nrt,nt->nr", J**2, np.isnan(problem.y)) == 0
-    usable = needed & np.isfinite(g) & np.isfinite(J).all(axis=2) & np.any(J != 0, axis=2)
+    usable = (law.law.noise == 0) & needed & np.isfinite(g) & np.isfinite(J).all(axis=2) & np.any(J != 0, axis=2)
     return LawNoise(g[usable], J[usable] ** 2)
 
 

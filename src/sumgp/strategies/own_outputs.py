@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -12,10 +12,9 @@ from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadra
 from sumgp.hyperparameters import lengths_penalty, noises_differ, own_lengthscales, row_spacing
 from sumgp.laws import UnitFreeLaw, project, projected_draws
 from sumgp.numerics import LOG_2PI
-from sumgp.priors import MultitaskPrior, OneOutputTask, hyper_priors, quasi_periodic, shown_period
+from sumgp.priors import hyper_priors, quasi_periodic, shown_period
 from sumgp.solvers import JointGaussian
 from sumgp.strategies.averaging import WIDENING
-from sumgp.strategies.left_out import GOLDEN
 from sumgp.strategies.output_posterior import KernelFamily, OutputPosterior, grid_of, law_noise, output_posterior, own_grid
 from sumgp.strategies.problem import FitProblem, PosteriorComponent, closed_imbalance
 from sumgp.strategies.vecchia_output import MapOutput
@@ -53,8 +52,9 @@ class Cells(NamedTuple):
 class OwnComponent(PosteriorComponent):
     """Outputs that are alike only in a row: covariance sd_t sd_u R_tu with R the ``correlation`` (T, T).
 
-    With a ``law`` each point is moved onto it in that covariance. ``closed``: measurements meet the law, so that what each
-    output shows of noise is the noise after the law, with that correlation.
+    With a ``law`` each point is moved onto it in that covariance; errors of soft laws are independent further columns.
+    ``closed``: measurements meet the law, so that what each output shows of noise is the noise after the law, with that
+    correlation.
     """
 
     outputs: tuple[OutputPosterior | MapOutput, ...]
@@ -74,8 +74,13 @@ class OwnComponent(PosteriorComponent):
 
     @property
     def n_columns(self) -> int:
-        """Number of outputs: a law with columns of its own is not for this component."""
-        return self.n_outputs
+        """Outputs and errors of soft laws."""
+        return self.n_outputs + len(self.error_variances)
+
+    @property
+    def error_variances(self) -> np.ndarray:
+        """Of the errors of soft laws."""
+        return np.zeros(0) if self.law is None else self.law.soft_variances
 
     @staticmethod
     def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
@@ -100,8 +105,17 @@ class OwnComponent(PosteriorComponent):
         covariance = sd[:, :, None] * self.correlation * sd[:, None, :]
         if self.law is None:
             return Unprojected(mean, covariance)
-        T = self.n_columns
-        return Unprojected(mean, covariance, moving_metric(covariance, covariance, False, slice(T, T)), sd**2)
+        mean, covariance = self.with_errors(mean, covariance)
+        metric = moving_metric(covariance, covariance, False, self.law.constants)
+        return Unprojected(mean, covariance, metric, np.einsum("ncc->nc", covariance))
+
+    def with_errors(self, mean: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Means (n, C) and covariances (n, C, C) of outputs and of the errors of soft laws, whose bias is in the law."""
+        errors = np.diag(self.error_variances)
+        more = ((0, 0), (0, len(errors)))
+        covariance = np.pad(covariance, (*more, more[1]))
+        covariance[:, self.n_outputs :, self.n_outputs :] = errors
+        return np.pad(mean, more), covariance
 
     def without_cells(self, x: np.ndarray, x_law: np.ndarray, cells: Cells, closed: bool) -> LocalPosterior:
         """Points given all rows but their own; the covariance of measurements is this and the noise.
@@ -112,7 +126,8 @@ class OwnComponent(PosteriorComponent):
         if self.law is not None and not closed:
             return moved_onto_law(self.law, self.free(mean, np.sqrt(variance)), x_law)
         sd = np.sqrt(variance + self.noise)
-        return LocalPosterior(mean, sd[:, :, None] * self.correlation * sd[:, None, :] - np.diag(self.noise))
+        covariance = sd[:, :, None] * self.correlation * sd[:, None, :] - np.diag(self.noise)
+        return LocalPosterior(*self.with_errors(mean, covariance))
 
     def alone(self, x: np.ndarray, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         """Means and variances (n, T) of each output by itself; where the fit has used its cell, without that cell."""
@@ -142,9 +157,12 @@ class OwnComponent(PosteriorComponent):
         roots = np.sqrt(np.maximum(values, LEAST_EIGENVALUE))
         R_root = (vectors[0] * roots[0]) @ vectors[0].T
         V_inverse_root = (vectors[1:] / roots[1:, None, :]) @ vectors[1:].transpose(0, 2, 1)
-        return JointGaussian(
-            mean, self.widening * sd[:, :, None] * (R_root @ V_inverse_root @ unit), np.zeros((n, T, 0)), ()
-        )
+        root = self.widening * sd[:, :, None] * (R_root @ V_inverse_root @ unit)
+        more = len(self.error_variances)
+        mean, root = np.pad(mean, ((0, 0), (0, more))), np.pad(root, ((0, 0), (0, more), (0, more * n)))
+        for column, variance in enumerate(self.error_variances, T):
+            root[range(n), column, range(column * n, column * n + n)] = np.sqrt(variance)
+        return JointGaussian(mean, root, np.zeros((*mean.shape, 0)), ())
 
     def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> JointGaussian:
         """All points together, moved onto the law."""
@@ -274,23 +292,6 @@ def own_component(problem: FitProblem, law: UnitFreeLaw | None = None) -> OwnCom
     return replace(plain, correlation=shrunk_correlation(own_left_out(plain, y, None)), closed=closed)
 
 
-def own_priors(problem: FitProblem, component: OwnComponent, draws: int) -> Iterator[tuple[MultitaskPrior, np.ndarray]]:
-    """Priors of independent outputs with hyperparameters: the kernels of each output, drawn evenly by their weights."""
-    T = problem.n_outputs
-    tasks = tuple(OneOutputTask(T, t) for t in range(T))
-    for draw in range(draws):
-        chosen = []
-        for t, output in enumerate(component.outputs):
-            assert isinstance(output, OutputPosterior)
-            place = ((draw + 0.5) / draws + t * GOLDEN) % 1.0  # so that outputs do not go through theirs together
-            k = min(int(np.searchsorted(np.cumsum(output.weights), place)), len(output.weights) - 1)
-            chosen.append((output.kernels[k], float(np.sqrt(output.sizes[k])), float(output.ratios[k])))
-        kernels = tuple(kernel for kernel, _, _ in chosen)
-        prior = MultitaskPrior(kernels, ((),) * T, tasks, problem.noise, T, mean_shape="identity")
-        theta = [np.append(kernel.theta, np.log(size)) for kernel, size, _ in chosen]
-        yield prior, np.concatenate([*theta, problem.noise.like(np.array([size * ratio for _, size, ratio in chosen]))])
-
-
 def own_left_out(component: OwnComponent, y: np.ndarray, way: Way) -> LeftOutValues:
     """Values of each output left out, before any law."""
     residual, variance = np.full(y.shape, np.nan), np.full(y.shape, np.nan)
@@ -321,8 +322,9 @@ def moved_left_out(
     known = ~np.isnan(mean).any(axis=1)
     moved = moved_onto_law(component.law, component.free(mean[known], np.sqrt(variance[known])), x_law[known])
     residual, whole = values.residual.copy(), values.variance.copy()
-    residual[known] = y[known] - moved.mean
-    whole[known] = np.einsum("ntt->nt", moved.covariance) + noise
+    T = y.shape[1]
+    residual[known] = y[known] - moved.mean[:, :T]
+    whole[known] = np.einsum("ncc->nc", moved.covariance)[:, :T] + noise
     return LeftOutValues(residual, np.where(np.isnan(y), np.nan, whole))
 
 

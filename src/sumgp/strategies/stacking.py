@@ -9,7 +9,7 @@ Most predictions are asked for between rows: what rows left out one by one say c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,12 +17,14 @@ import numpy as np
 
 from sumgp.errors import NumericalError, Status, warn
 from sumgp.laws import UnitFreeLaw
-from sumgp.priors import MOST_OUTPUTS_ON_THEIR_OWN
+from sumgp.numerics import LOG_2PI, cholesky, cholesky_inverse
+from sumgp.priors import MOST_OUTPUTS_ON_THEIR_OWN, MultitaskPrior, OneOutputTask
 from sumgp.strategies.averaging import WIDENING, Build
-from sumgp.strategies.left_out import Known, LeftOut, RowNoise, TrainingRows, heaviest, left_out, mixed
-from sumgp.strategies.own_outputs import LeftOutValues, OwnComponent, moved_left_out, own_component, own_left_out, own_priors
+from sumgp.strategies.left_out import GOLDEN, Known, LeftOut, RowNoise, TrainingRows, heaviest, left_out, mixed
+from sumgp.strategies.output_posterior import OutputPosterior
+from sumgp.strategies.own_outputs import LeftOutValues, OwnComponent, moved_left_out, own_component, own_left_out
 from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent
-from sumgp.strategies.weight_component import Component
+from sumgp.strategies.weight_component import Component, Unprojected, moved_onto_law, moving_metric
 
 BLOCKS = 4  # of neighbouring rows that are left out together
 SCORED = 8  # heaviest components of the first kind: with few rows three are surer of themselves than all of them
@@ -34,6 +36,7 @@ STEPS = 100  # of the search for weights; each goes up
 # Of rows left out one by one; the other ways share the rest. With equal shares a kind that is good in gaps alone took most
 # of the weight.
 SHARE_OF_ROWS = 2.0 / 3.0
+LITTLE_NOISE = 1e-3  # unit-free variance, below which what a row itself says cannot be taken back from the posterior
 JOINTLY = "own, law at all points together"
 JOINT_DRAWS = 4  # of the kernels of that kind
 MOST_JOINTLY = 600  # measured values: each output has about as many weights as rows, where shared kernels have a few dozen
@@ -115,6 +118,8 @@ def shared(problem: FitProblem, fitted: Fitted, F: np.ndarray | None, asked: Que
 
 def _ways(component: PosteriorComponent, rows: TrainingRows, noise: RowNoise, asked: Question) -> list[LeftOut]:
     """Values left out row by row, block by block and, if asked, block by block of one output."""
+    if isinstance(component, Component) and _is_sharp(component, rows, noise, asked):
+        return [_without(component, rows, noise, blocks) for blocks in (None, asked.blocks)]
     each = Known(*_outputs(component.marginals(rows.x, rows.x_law), rows.y.shape[1]))
     result = [left_out(rows.y, each, noise, np.arange(len(rows.x))[:, None], WIDENING)]
     if asked.blocks_without_law and isinstance(component, Component):
@@ -125,6 +130,51 @@ def _ways(component: PosteriorComponent, rows: TrainingRows, noise: RowNoise, as
     if asked.cells:
         result.append(one_output_at_a_time(rows.y, known, noise, asked.blocks))
     return result
+
+
+def _is_sharp(component: Component, rows: TrainingRows, noise: RowNoise, asked: Question) -> bool:
+    """True if some output has hardly any noise, and values can be left out without the law at other points."""
+    simple = component.conditioning is None and component.n_columns == rows.y.shape[1] and noise.F is None
+    return simple and not asked.cells and rows.y.size <= MOST_JOINTLY and bool(np.min(noise.variances) < LITTLE_NOISE)
+
+
+def _without(component: Component, rows: TrainingRows, noise: RowNoise, blocks: list[np.ndarray] | None) -> LeftOut:
+    """``left_out`` where noise is so little that R - V there has no digits; rows one by one (None) are moved onto the law.
+
+    With f = G w, w ~ N(0, I), noise R and Q = (R^-1/2 G G^T R^-1/2 + I)^-1, a block has I - R^-1/2 V R^-1/2 = Q_bb.
+    """
+    y, features, measured = rows.y, component.posterior.features, ~np.isnan(rows.y)
+    T, sd = y.shape[1], np.sqrt(noise.variances)
+    G = features.design(rows.x)[0][:, :T] / (WIDENING * sd[:, :, None])
+    centre = 0.0 if features.offset is None else features.offset(rows.x_law)[:, :T]
+    H = G[measured]
+    Q = cholesky_inverse(cholesky(H @ H.T + np.eye(len(H)), "left-out rows"))
+    place = np.cumsum(measured).reshape(y.shape) - 1
+    a = Q @ ((y - centre) / sd)[measured]
+    covariance, residual = np.zeros((len(y), T, T)), np.full(y.shape, np.nan)
+    density = []
+    for block in np.arange(len(y))[:, None] if blocks is None else blocks:
+        seen = measured[block]
+        own, size = place[block][seen], sd[block][seen]
+        inverse = np.linalg.inv(Q[np.ix_(own, own)])
+        whole = np.zeros((seen.size, seen.size))
+        whole[np.ix_(seen.ravel(), seen.ravel())] = WIDENING**2 * (inverse - np.eye(len(own))) * size[:, None] * size
+        covariance[block] = whole.reshape(*seen.shape, *seen.shape)[range(len(block)), :, range(len(block))]
+        miss = np.full(seen.shape, np.nan)
+        miss[seen] = size * (inverse @ a[own])
+        residual[block] = miss
+        spread = whole[np.ix_(seen.ravel(), seen.ravel())] + np.diag(size**2)
+        away = miss[seen] @ np.linalg.solve(spread, miss[seen]) + np.linalg.slogdet(spread)[1]
+        density.append(-0.5 * (away + len(own) * LOG_2PI))
+    complete = measured.all(axis=1)
+    if component.law is not None and blocks is None and complete.any():
+        V = covariance[complete]
+        free = Unprojected(
+            (y - residual)[complete], V, moving_metric(V, V, False, component.law.constants), np.einsum("ntt->nt", V)
+        )
+        moved = moved_onto_law(component.law, free, rows.x_law[complete])
+        residual[complete], covariance[complete] = y[complete] - moved.mean, moved.covariance
+    return LeftOut(residual, np.einsum("ntt->nt", covariance) + sd**2, np.array(density))
 
 
 def _outputs(marginals: tuple[np.ndarray, np.ndarray], T: int) -> tuple[np.ndarray, np.ndarray]:
@@ -158,8 +208,8 @@ def stacked(
     ``jointly`` imposes the law on a prior at all points together: a third kind, of independent outputs too.
     """
     integrated = problem.own_kernels and problem.uncertainty == "integrated"
-    # Independent outputs would not be derivatives of each other.
-    if not integrated or problem.split is not None or (law is not None and law.n_columns != problem.n_outputs):
+    # Independent outputs would not be derivatives of each other, and know nothing of a law's constants.
+    if not integrated or problem.split is not None or (law is not None and law.law.n_columns != problem.n_outputs):
         return fitted
     measured = ~np.isnan(problem.y)
     # What the law says of one output from the others of its row is not in the closed form.
@@ -189,6 +239,25 @@ def _own_jointly(problem: FitProblem, fitted: Fitted, asked: Question, jointly: 
         return []
     together = replace(fitted, components=tuple(met), weights=np.full(len(met), 1.0 / len(met)))
     return [replace(shared(problem, together, None, asked), name=JOINTLY)]
+
+
+def own_priors(problem: FitProblem, component: OwnComponent, draws: int) -> Iterator[tuple[MultitaskPrior, np.ndarray]]:
+    """Priors of independent outputs with hyperparameters: the kernels of each output, drawn evenly by their weights."""
+    T = problem.n_outputs
+    tasks = tuple(OneOutputTask(T, t) for t in range(T))
+    for draw in range(draws):
+        chosen = []
+        for t, output in enumerate(component.outputs):
+            assert isinstance(output, OutputPosterior)
+            place = ((draw + 0.5) / draws + t * GOLDEN) % 1.0  # so that outputs do not go through theirs together
+            k = min(int(np.searchsorted(np.cumsum(output.weights), place)), len(output.weights) - 1)
+            chosen.append((output.kernels[k], float(np.sqrt(output.sizes[k])), float(output.ratios[k])))
+        kernels = tuple(kernel for kernel, _, _ in chosen)
+        prior = MultitaskPrior(
+            kernels, ((),) * T, tasks, problem.noise, T, mean_shape="identity", soft=component.error_variances
+        )
+        theta = [np.append(kernel.theta, np.log(size)) for kernel, size, _ in chosen]
+        yield prior, np.concatenate([*theta, problem.noise.like(np.array([size * ratio for _, size, ratio in chosen]))])
 
 
 def _speaks_by_point(component: PosteriorComponent) -> bool:
