@@ -135,6 +135,7 @@ def _check_each_row(law: SumLaw, data: Data, scaling: Scaling) -> None:
 
 UNKNOWN_VARIANCE = 100.0  # of a constant, in units of the spread with which single rows suggest it
 MOST_POINTS = 300  # of a law besides the training rows: its factor takes n^3
+ROWS_PER_POINT = 2  # of the grid for one input, at most: with more of them errors are no lower
 MOST_SPREAD = 7  # power of two of the points between training rows with several inputs
 
 
@@ -211,8 +212,8 @@ def set_up_law(law: Law, data: Data, scaling: Scaling, spacing: float) -> LawSet
 def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> tuple[np.ndarray, np.ndarray]:
     """Training inputs and a grid between them, as the kernels see them (n, D) and in the user's units.
 
-    The grid is evenly spaced for one input, where rows that lie closer are thinned to as many, and a Sobol set in the box
-    for several. It is laid where inputs have no offset, which would take digits from the distances. A law with columns of
+    The grid is evenly spaced for one input, where rows are thinned to twice as many, and a Sobol set in the box for
+    several. It is laid where inputs have no offset, which would take digits from the distances. A law with columns of
     its own is known at the training rows only.
     """
     rows = np.unique(data.x, axis=0)
@@ -228,8 +229,8 @@ def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> tuple[
     if data.n_inputs == 1:
         count = int(np.clip(np.ceil((high - low)[0] / spacing), 20, MOST_POINTS - 100))
         grid = np.linspace(low, high, count + 1)
-        if len(rows) > len(grid):  # the grid leaves curves no room to leave the law between its points
-            some = np.linspace(0, len(rows) - 1, len(grid)).round().astype(int)
+        if len(rows) > ROWS_PER_POINT * len(grid):  # which leaves curves no room to leave the law between its points
+            some = np.linspace(0, len(rows) - 1, ROWS_PER_POINT * len(grid)).round().astype(int)
             rows, inputs = rows[some], inputs[some]
     else:
         count = int(np.clip(np.prod(np.maximum((high - low) / spacing, 1.0)), 32, 2**MOST_SPREAD))
