@@ -292,7 +292,7 @@ def _learnt(pool: Pool, score: LogScore, count: int, picks: np.random.Generator)
         pool.follow(_guess(pool, known), count * FOLLOWING)
         grown = len(pool.owners) - len(counts)
         counts, expected = np.append(counts, np.zeros(grown, dtype=int)), np.append(expected, np.zeros(grown))
-        wanted = round((2 * count - counts.sum()) / left)
+        wanted = max(0, round((2 * count - counts.sum()) / left))
         more, more_expected = pool.picked(pool.log_weights + _guess(pool, known), wanted, picks)
         _score(pool, more, known, score)
         counts, expected = counts + more, expected + more_expected
