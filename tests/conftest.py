@@ -24,6 +24,8 @@ LONG = tuple(
         *("paper_method/test_engines_mcmc", "app/test_path.py::test_two_inputs_are_maps"),
         *("cli/test_bench_maps.py::test_beside_dense_algebra", "cli/test_bench_maps.py::test_the_command_lists"),
         "faults/test_mutation_list.py::test_caught_and_not_caught",
+        "hyperparameters/test_draws.py::test_weights_sum_to_the_evidence",
+        "strategies/test_short_enough.py::test_a_pendulum_with_its_energy",
         "studies/test_figures.py::test_every_experiment_has_its_figures",
         "studies/test_runner.py::test_dask_cluster_that_loses_a_worker",
         *("studies/test_reproduce_command.py::test_quick_run", "studies/test_public.py::test_run_writes_page_and_resumes"),
