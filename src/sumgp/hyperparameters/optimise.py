@@ -215,10 +215,8 @@ def _attempt(objective: Objective, start: np.ndarray, max_steps: int, ended_befo
     free = (theta > low + 1e-9) & (theta < high - 1e-9)
     if result.status == STOPPED and not _settled(prior, values):
         return Attempt(theta, value, int(result.nit), Status.LEFT_BEHIND)
-    ended = result.status in (
-        0,
-        STOPPED,
-    )  # a step that no longer improves, which in long narrow valleys comes before a flat slope
+    # A step that no longer improves comes before a flat slope in long narrow valleys.
+    ended = result.status in (0, STOPPED)
     still = ended or not free.any() or float(np.max(np.abs(gradient[free]))) < 0.05 * max(1.0, abs(value) * 1e-3)
     return Attempt(theta, value, int(result.nit), Status.CONVERGED if still else Status.STEP_LIMIT)
 
