@@ -128,3 +128,6 @@ def test_curved_law_has_measurements_on_it() -> None:
     new = gp.posterior(np.array([0.0, 1.6])).observed()
     assert np.max(np.abs((new.sample(100) ** 2).sum(axis=2) - 1.0)) < 1e-9
     assert new.std[0, 1] > 3.0 * new.std[0, 0]
+    # Each output shows half of the noise, on average; all of it is along the circle.
+    noise = new.std**2 - gp.posterior(np.array([0.0, 1.6])).std ** 2
+    assert np.sqrt(noise.sum(axis=1)) == pytest.approx([0.1, 0.1], rel=0.25)

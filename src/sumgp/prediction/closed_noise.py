@@ -1,6 +1,8 @@
 """Noise of closed data: noise N(0, V) of a measurement given that the measurement meets the law.
 
-In the law's tangent at the mean, with slopes J: A V with A = I - V J^T (J V J^T)^-1 J.
+In the law's tangent at the mean, with slopes J: A V with A = I - V J^T (J V J^T)^-1 J. Under a curved law V was found
+without the law: it is what each output shows, and A takes from it what the data have. So that is given back, as a factor of
+all outputs: A V has the trace of V then, up to the factor T / (T - R) of noise that is alike in all directions.
 """
 
 from __future__ import annotations
@@ -35,7 +37,12 @@ def within_law(posterior: Posterior, noise: np.ndarray, points: np.ndarray | sli
     across = JV @ J.swapaxes(1, 2)
     if np.count_nonzero(noise) > T:
         across = np.where(np.abs(across) > NO_NOISE * noise.max(), across, 0.0)
-    return np.eye(T) - JV.swapaxes(1, 2) @ np.linalg.pinv(across, rcond=1e-12, hermitian=True) @ J
+    A = np.eye(T) - JV.swapaxes(1, 2) @ np.linalg.pinv(across, rcond=1e-12, hermitian=True) @ J
+    if posterior.fitted.law is None or posterior.fitted.law.is_linear:
+        return A
+    kept, directions = np.einsum("ntu,ut->n", A, noise), np.einsum("ntt->n", A)
+    lost = np.minimum(np.trace(noise) * directions, T * kept) / np.maximum(kept * directions, np.finfo(float).tiny)
+    return np.sqrt(np.maximum(lost, 1.0))[:, None, None] * A
 
 
 def _shared(posterior: Posterior) -> np.ndarray:
@@ -49,7 +56,8 @@ def noise_variances(posterior: Posterior, points: np.ndarray | slice = EVERYWHER
     if not posterior.closed:
         return np.stack([c.noise for c in posterior.fitted.components])[:, None, :]
     each = [c.noise_covariance for c in posterior.fitted.components]
-    return np.stack([np.einsum("ntu,ut->nt", within_law(posterior, V, points), V) for V in each])
+    inside = [within_law(posterior, V, points) for V in each]
+    return np.stack([np.einsum("ntu,uv,ntv->nt", A, V, A) for A, V in zip(inside, each, strict=True)])
 
 
 def noise_covariances(posterior: Posterior) -> np.ndarray:
@@ -57,7 +65,8 @@ def noise_covariances(posterior: Posterior) -> np.ndarray:
     noise = _shared(posterior)
     if not posterior.closed:
         return np.broadcast_to(noise, (len(posterior.x), *noise.shape))
-    return within_law(posterior, noise) @ noise
+    A = within_law(posterior, noise)
+    return A @ noise @ A.swapaxes(1, 2)
 
 
 def measured_outputs(
