@@ -12,4 +12,5 @@ from sumgp.hyperparameters.optimise import (
     starting_points,
 )
 from sumgp.hyperparameters.own_lengths import lengths_penalty, own_lengthscales
+from sumgp.hyperparameters.residual_noise import noise_told
 from sumgp.hyperparameters.scan import Scan, clustered_rows, noises_differ, row_spacing, share_noise

@@ -88,11 +88,11 @@ class NoiseModel:
         """Width of that prior."""
         return np.full(self.n_parameters, LOG_SD)
 
-    def agreement(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
+    def agreement(self, parameters: np.ndarray, scale: float = ALIKE) -> tuple[float, np.ndarray]:
         """Log density, up to a constant, of how the log standard deviations differ, and its gradient."""
         if len(parameters) < 2:
             return 0.0, np.zeros(len(parameters))
-        return student_around_mean(parameters, ALIKE, ALIKE_DEGREES)
+        return student_around_mean(parameters, scale, ALIKE_DEGREES)
 
     def variances(self, parameters: np.ndarray) -> np.ndarray:
         """(T,) variances where they are unknown, (N, T) where they were given or rows have weights."""

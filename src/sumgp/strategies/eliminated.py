@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sumgp.errors import warn
-from sumgp.hyperparameters import Objective, Scan, latent_size, maximise
+from sumgp.hyperparameters import Objective, Scan, latent_size, maximise, noise_told
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers import LatentEvidence
 from sumgp.strategies.averaging import fit_candidates, mix, one_by_one
@@ -41,6 +41,8 @@ SAME, FALL = 1.0, 10.0
 # 6 of 10 falls that rested at the top each of these led to the right one, in 3 of them 4 and 8 did, in one 8 alone.
 SMOOTHER = (2.0, 4.0, 8.0)
 WITHIN_NOISE = 4.0  # times the cost: a noise of twice the sd, which few rows do not rule out, would explain the other branch
+ROUNDS = 2  # of curves and noise, which depend on each other: with few numbers open the second changes little
+CONTRADICTED = 4.0  # times the noise sd: reports compare what the law takes curves off the data with noise of the data alone
 SEVERAL = "law and data are met on several branches of the law, by curves whose lengthscales differ"
 
 
@@ -104,6 +106,24 @@ def smoother(prior: MultitaskPrior, theta: np.ndarray) -> list[np.ndarray]:
     for _, own in prior.slices:
         grows[own] = True
     return [theta + np.log(times) * grows for times in SMOOTHER]
+
+
+def noise_given_law(
+    problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray, build: Callable[[np.ndarray], Component]
+) -> np.ndarray:
+    """What to add to the log noise sds of ``theta`` for the most probable ones given data and law, by ``build(that)``.
+
+    Zeros where the law contradicts the data.
+    """
+    model, known, seen = prior.noise, theta[prior.noise_slice], ~np.isnan(problem.y)
+    louder = np.zeros(len(known))
+    factors = np.ones((len(seen), 1)) if model.row_factor is None else model.row_factor[:, None]
+    for _ in range(ROUNDS if len(louder) else 0):
+        rows = _at_rows(problem, build(louder))
+        squares = np.where(seen, (problem.y - rows.mean) ** 2, 0.0) / factors
+        degrees = seen * (1.0 - rows.variance / model.variances(known + louder))
+        louder = noise_told(model, squares.sum(axis=0), degrees.sum(axis=0)) - known
+    return louder if np.all(louder < np.log(CONTRADICTED)) else np.zeros(len(louder))
 
 
 def disagreement(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) -> str:

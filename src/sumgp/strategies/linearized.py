@@ -26,7 +26,7 @@ from sumgp.lawsolve import (
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers import Taper, WeightPosterior
 from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, approximate_evidence, fit_candidates, joined, mix
-from sumgp.strategies.eliminated import disagreement, fit_eliminated, short_enough, smoother
+from sumgp.strategies.eliminated import disagreement, fit_eliminated, noise_given_law, short_enough, smoother
 from sumgp.strategies.left_out import FEWER_ROUGH, TAPERS, TaperWeights, not_against_rows, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import law_report, stacked
@@ -69,16 +69,18 @@ class LawEngine:
     law_sd: np.ndarray | None = None  # (n R,) in the evidence, the same for all hyperparameters
     branches: tuple[np.ndarray, ...] = ()  # (n, C) each: further starts at the law's points
     factor: float = 1.0  # of all lengthscales: those of the data alone may be too long for the curve that the law asks for
+    louder: np.ndarray | float = 0.0  # added to log noise sds, which the data alone tell less well than data and law
 
     def used(self, prior: MultitaskPrior, theta: np.ndarray) -> np.ndarray:
-        """Hyperparameters with lengthscales ``factor`` times as long."""
-        return theta if self.factor == 1.0 else theta + np.log(self.factor) * prior.lengthscales()
+        """Hyperparameters with lengthscales ``factor`` times as long and with the noise that data and law tell."""
+        changed = theta + np.log(self.factor) * prior.lengthscales()
+        changed[prior.noise_slice] += self.louder
+        return changed
 
     def state(self, prior: MultitaskPrior, theta: np.ndarray) -> LawState:
         """Condition on the data."""
         posterior = given_data(self.problem, prior, self.used(prior, theta), self.setup.x)
-        mean, root = posterior.carried(self.setup.x, self.setup.x_law)
-        return LawState(posterior, mean, root)
+        return LawState(posterior, *posterior.carried(self.setup.x, self.setup.x_law))
 
     @classmethod
     def calibrated(cls, problem: FitProblem, setup: LawSetup, state: LawState) -> LawEngine:
@@ -153,11 +155,10 @@ class LawEngine:
             places, states, tapers, starts = zip(*some, strict=True)
             solutions = self.solve(states, tapers, None if starts[0] is None else np.stack(starts), tolerance)
             for i, state, taper, solution in zip(places, states, tapers, solutions, strict=True):
-                prior, theta = pairs[i]
-                noise = prior.noise.typical(theta[prior.noise_slice])
+                prior, own = pairs[i][0], self.used(*pairs[i])
+                noise = prior.noise.typical(own[prior.noise_slice])
                 beyond = second_order(law, self.setup.x_law, state.root, solution) if self.leaves_numbers else None
                 conditioning = LawConditioning(self.setup.x, state.root, solution, taper, self.exact, beyond)
-                own = self.used(prior, theta)
                 result[i] = Component(state.posterior, own, noise, prior.n_outputs, self.onto, conditioning)
         return [result[i] for i in range(len(pairs))]
 
@@ -179,8 +180,7 @@ class LawEngine:
         law, x, (mean, P) = self.setup.law, self.setup.x_law, self._gaussians(states, tapers)
         if self.exact:
             return [solve_linear_law(law, x, *each) for each in zip(mean, P, strict=True)]
-        if tolerance is None:
-            tolerance = FULL if self.problem.uncertainty == "plug-in" else ENOUGH
+        tolerance = tolerance or (FULL if self.problem.uncertainty == "plug-in" else ENOUGH)
         starts = [start] if start is not None else [None, *(np.broadcast_to(f, mean.shape) for f in self.branches)]
         tried = [solve_laws(law, x, mean, P, each, tolerance) for each in starts]
         return [least_misfit(solutions) for solutions in zip(*tried, strict=True)]
@@ -263,7 +263,7 @@ class Linearized(Strategy):
         fitted = fit_candidates(problem, priors).supported
         prior, theta = fitted.priors[fitted.best], fitted.maxima[fitted.best].theta
         ready = cache(partial(_prepared, problem, fitted))
-        (engine, states), doubt = ready(1.0), ""
+        (engine, states), doubt, alone = ready(1.0), "", [(prior, theta)]
         if engine.leaves_numbers:
 
             @cache
@@ -271,10 +271,12 @@ class Linearized(Strategy):
                 there = ready(factor)[0]
                 given = (there.state(prior, longer) for longer in smoother(prior, theta)) if further else ()
                 starts = (there.solve([state], [None], None, ENOUGH)[0].f for state in given)
-                return replace(there, branches=(*there.branches, *starts)).components([(prior, theta)])[0]
+                return replace(there, branches=(*there.branches, *starts)).components(alone)[0]
 
             factor, start, doubt = short_enough(problem, solved)
-            engine, states = replace(ready(factor)[0], branches=(start,)), ready(factor)[1]
+            branch, states = replace(ready(factor)[0], branches=(start,)), ready(factor)[1]
+            louder = noise_given_law(problem, prior, theta, lambda by: replace(branch, louder=by).components(alone)[0])
+            engine = replace(branch, louder=louder)
         score = LawScores(engine, fitted, states)
         tapers = self._tapers(fitted, score)
         # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours. Under a prior
@@ -313,17 +315,15 @@ class Linearized(Strategy):
     def _with_rougher(self, smooth: Mixed, tapers: TaperWeights, score: LawScores) -> Mixed:
         """The average with rougher curves added to it, as far as left-out rows ask for them."""
         problem, setup = score.engine.problem, score.engine.setup
-        averaged = "candidate_weights" in smooth.report
         many_free = max(len(c.theta) for c in smooth.components) > MANY_FREE  # outputs of their own are rough where need be
-        if not (problem.rougher and tapers.scores and averaged) or many_free:
+        if not (problem.rougher and tapers.scores and "candidate_weights" in smooth.report) or many_free:
             return smooth
         rougher = replace(problem, candidates=problem.rougher)
         priors = rougher.priors("identity", unknown=setup.unknown, soft=setup.law.soft_variances)
         try:
             fitted = fit_candidates(rougher, priors, before=score.fitted)
             rough = self._tapers(fitted, score)
-            share = rough_share(tapers, rough)
-            if not share:
+            if not (share := rough_share(tapers, rough)):
                 return smooth
             added = mix(rougher, fitted, _in_turn(score, rough), score, max(1, self.draws // FEWER_ROUGH))
         except NumericalError:
