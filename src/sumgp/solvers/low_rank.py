@@ -8,6 +8,7 @@ and p_t the inverse noise of output t (zero where it is missing), M_t = Phi^T di
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -226,14 +227,14 @@ def _precision(terms: list[_Term], M: np.ndarray) -> np.ndarray:
 
 def _of_data(terms: list[_Term], factor: np.ndarray, p: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, float]:
     """a = C^-1 r (T, N), and r^T C^-1 r as the least of |r - G w|^2 / D + |w|^2, which errors of w change only squared."""
-    ends = np.cumsum([term.size for term in terms])[:-1]
+    parts = _parts(terms)
 
     def gathered(values: np.ndarray) -> np.ndarray:
         return np.concatenate([(term.B.T @ values @ term.R).ravel() for term in terms])
 
     def fitted(w: np.ndarray) -> np.ndarray:
-        parts = zip(terms, np.split(w, ends), strict=True)
-        return np.sum([term.B @ part.reshape(term.B.shape[1], -1) @ term.R.T for term, part in parts], axis=0)
+        each = zip(terms, parts, strict=True)
+        return sum(term.B @ w[part].reshape(term.B.shape[1], -1) @ term.R.T for term, part in each)
 
     w = solve_cholesky(factor, gathered(p * residual))
     w = w + solve_cholesky(factor, gathered(p * (residual - fitted(w))) - w)  # takes back the rounding of the first
@@ -241,15 +242,21 @@ def _of_data(terms: list[_Term], factor: np.ndarray, p: np.ndarray, residual: np
     return p * left, float(np.sum(p * left * left) + w @ w)
 
 
+def _parts(terms: list[_Term]) -> list[slice]:
+    """Where the weights of each term are among all."""
+    ends = np.cumsum([0, *(term.size for term in terms)]).tolist()
+    return [slice(*pair) for pair in pairwise(ends)]
+
+
 def _between_outputs(terms: list[_Term], inverse: np.ndarray) -> np.ndarray:
     """Q (T, T, f, f): the inverse of P seen from outputs and features."""
-    ends = np.cumsum([term.size for term in terms])[:-1]
+    parts = _parts(terms)
     rows = []
-    for first, row in zip(terms, np.split(inverse, ends), strict=True):
+    for first, own in zip(terms, parts, strict=True):
         columns = []
-        for second, block in zip(terms, np.split(row, ends, axis=1), strict=True):
+        for second, other in zip(terms, parts, strict=True):
             q, m, s, n = first.B.shape[1], first.R.shape[1], second.B.shape[1], second.R.shape[1]
-            half = (first.B @ block.reshape(q, m * s * n)).reshape(-1, m, s, n)
+            half = (first.B @ inverse[own, other].reshape(q, m * s * n)).reshape(-1, m, s, n)
             columns.append((second.B @ half).swapaxes(1, 2))
         rows.append(np.concatenate(columns, axis=3))
     return np.concatenate(rows, axis=2)

@@ -21,7 +21,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.hyperparameters import share_noise
 from sumgp.laws import UnitFreeLaw
-from sumgp.numerics import cholesky, cholesky_inverse, solve_cholesky, solve_lower
+from sumgp.numerics import cholesky, cholesky_inverse, pivoted_cholesky, solve_cholesky, solve_lower
 from sumgp.priors import KernelDerivatives, KernelOnPoints, MultitaskPrior, derivative_gram, local_lengthscales, smoothness
 from sumgp.strategies.problem import FitProblem, closed_imbalance
 
@@ -33,6 +33,8 @@ SMALLEST_SQUARE = 1e-12  # unit-free: a column of equal values has no amplitude 
 KEPT, KEPT_OF_MANY = 12, 4  # kernels of an output that predictions are averaged over; each keeps a factor of all rows
 KEPT_SHARE = 0.003  # of the heaviest one's weight, below which a point is not kept
 FINE_ROWS = 120  # rows up to which every place of a grid is looked at
+ROUNDING = 1e-15  # of the largest variance: what is left of it is rounding
+FEW_OF_ROWS = 0.5  # rank beside rows, up to which a factor is faster than all eigenvectors
 ALIKE_LENGTH = 0.7  # of log lengthscales: a factor of two
 ALIKE_RATIO = 0.7  # of log noise ratios
 UNLIKE = 0.1  # share of outputs that have nothing in common with the others
@@ -74,8 +76,11 @@ class LawNoise:
 
     def log_density(self, variances: np.ndarray) -> np.ndarray:
         """(C,) for noise variances (T, C)."""
-        total = np.maximum(self.squares @ variances, np.finfo(float).tiny)
-        return -0.5 * np.sum(self.g[:, None] ** 2 / total + np.log(total), axis=0)
+        found = np.zeros(variances.shape[1])
+        for g, squares in zip(self.g, self.squares, strict=True):  # row by row: tables of all rows would leave the cache
+            total = np.maximum(squares @ variances, np.finfo(float).tiny)
+            found -= 0.5 * (g * g / total + np.log(total))
+        return found
 
 
 def law_noise(problem: FitProblem, law: UnitFreeLaw | None) -> LawNoise | None:
@@ -188,25 +193,42 @@ def _pooled(weights: np.ndarray, sizes: np.ndarray, families: Sequence[KernelFam
 def _along(kernel: Kernel, x: np.ndarray, y: np.ndarray, thetas: np.ndarray) -> dict[int, Grid]:
     """Evidence along ``thetas``; of many rows every second place first, then the neighbours of maxima."""
     on_points = KernelOnPoints(kernel, x)
-    count = len(thetas)
+    count, smooth = len(thetas), np.isinf(smoothness(kernel))
     wanted = list(range(0, count, 1 if len(x) <= FINE_ROWS else 2))
-    found = {k: _evidence(on_points.matrix(thetas[k]), y) for k in wanted}
+    found = {k: _evidence(on_points.matrix(thetas[k]), y, smooth) for k in wanted}
     if len(wanted) < count:
         best = {wanted[int(np.argmax([found[k].log_weight[t].max() for k in wanted]))] for t in range(y.shape[1])}
         for k in sorted({k + step for k in best for step in (-1, 1)}):
             if 0 <= k < count and k not in found:
-                found[k] = _evidence(on_points.matrix(thetas[k]), y)
+                found[k] = _evidence(on_points.matrix(thetas[k]), y, smooth)
     return found
 
 
-def _evidence(K: np.ndarray, y: np.ndarray) -> Grid:
-    """Log evidence and amplitude s^2 (T, ratios) of outputs y (n, T)."""
+def _evidence(K: np.ndarray, y: np.ndarray, smooth: bool) -> Grid:
+    """Log evidence and amplitude s^2 (T, ratios) of outputs y (n, T); ``smooth``: K may have few eigenvalues."""
     n = len(y)
-    spectrum, U = np.linalg.eigh(K + MEAN_VARIANCE)
+    spectrum, U = _spectrum(K + MEAN_VARIANCE, smooth and n > FINE_ROWS)
     size = np.maximum(spectrum, 0.0)[:, None] + RATIOS**2
-    squares = ((U.T @ y) ** 2).T @ (1.0 / size) / n
-    squares = np.maximum(squares, SMALLEST_SQUARE)
-    return Grid(-0.5 * n * np.log(squares) - 0.5 * np.sum(np.log(size), axis=0), squares)
+    along = U.T @ y
+    squares = (along**2).T @ (1.0 / size)
+    logs = np.sum(np.log(size), axis=0)
+    if len(spectrum) < n:  # the rest of y has no variance but noise
+        rest = np.sum((y - U @ along) ** 2, axis=0)
+        squares += rest[:, None] / RATIOS**2
+        logs += (n - len(spectrum)) * np.log(RATIOS**2)
+    squares = np.maximum(squares / n, SMALLEST_SQUARE)
+    return Grid(-0.5 * n * np.log(squares) - 0.5 * logs, squares)
+
+
+def _spectrum(K: np.ndarray, smooth: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues (r,) and eigenvectors (n, r) of a covariance of numerical rank r, which is below n for ``smooth`` ones."""
+    if smooth:
+        R = pivoted_cholesky(K, ROUNDING)[1]
+        if R.shape[1] < FEW_OF_ROWS * len(K):
+            Q, T = np.linalg.qr(R)
+            spectrum, V = np.linalg.eigh(T @ T.T)
+            return spectrum, Q @ V
+    return np.linalg.eigh(K)
 
 
 def _kept(log_weight: np.ndarray, size: np.ndarray, kernels: list[tuple[Kernel, np.ndarray]], most: int) -> list[GridPoint]:
