@@ -9,6 +9,8 @@ from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from sumgp.strategies.output_posterior import (
+    FINE_ROWS,
+    MANY_ROWS,
     MEAN_VARIANCE,
     RATIOS,
     KernelFamily,
@@ -35,18 +37,23 @@ def drawn(kernel: RBF, seed: int, noise: float = 0.05, count: int = 60) -> tuple
     return x, f + noise * generator.standard_normal(count)
 
 
-def test_the_evidence_is_the_density_at_the_best_amplitude() -> None:
-    x, y = drawn(RBF(0.2), 0, count=15)
-    K = RBF(0.2)(x)
-    grid = _evidence(K, y[:, None])
-    for place in (10, 45, 70):
-        covariance = grid.size[0, place] * (K + MEAN_VARIANCE + RATIOS[place] ** 2 * np.eye(15))
+@pytest.mark.parametrize(
+    ("kernel", "count"),
+    [(RBF(0.2), 15), (RBF(0.2), FINE_ROWS + 10), (Matern(0.2, nu=1.5), MANY_ROWS + 10)],
+    ids=["by eigenvectors", "by few of them", "by a tridiagonal form"],
+)
+def test_the_evidence_is_the_density_at_the_best_amplitude(kernel: RBF, count: int) -> None:
+    x, y = drawn(RBF(0.2), 0, count=count)
+    K = kernel(x)
+    grid = _evidence(K, y[:, None], type(kernel) is RBF)
+    for place in (20, 45, 70):
+        covariance = grid.size[0, place] * (K + MEAN_VARIANCE + RATIOS[place] ** 2 * np.eye(count))
         # At the best amplitude the quadratic form is n.
-        density = multivariate_normal(np.zeros(15), covariance).logpdf(y) + 0.5 * 15 * (1.0 + np.log(2.0 * np.pi))
+        scale = 0.5 * count * (1.0 + np.log(2.0 * np.pi))
+        density = multivariate_normal(np.zeros(count), covariance).logpdf(y) + scale
         assert grid.log_weight[0, place] == pytest.approx(density, abs=1e-5)
         for factor in (0.9, 1.1):
-            other = multivariate_normal(np.zeros(15), factor * covariance).logpdf(y)
-            assert other + 0.5 * 15 * (1.0 + np.log(2.0 * np.pi)) < density
+            assert multivariate_normal(np.zeros(count), factor * covariance).logpdf(y) + scale < density
 
 
 def test_each_output_has_the_family_and_the_lengthscale_of_its_own() -> None:

@@ -23,6 +23,8 @@ from sumgp.numerics.linear_algebra import (
     symmetric_root,
     threads_for,
     transposed,
+    triangular_inverse,
+    tridiagonal,
     whiten,
 )
 from sumgp.numerics.nearest import Nearest, Polyhedra, nearest_points

@@ -21,6 +21,7 @@ from threadpoolctl import ThreadpoolController
 
 from sumgp.errors import DataError, NumericalError
 
+BLOCK = 64  # columns for which LAPACK has room to work on together
 JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)  # relative, tried in turn: none if possible
 
 
@@ -59,6 +60,16 @@ def cholesky_inverse(factor: np.ndarray) -> np.ndarray:
     return full
 
 
+def triangular_inverse(factor: np.ndarray) -> np.ndarray:
+    """L^-1 of a lower factor, in a third of the time of solving for the columns of I."""
+    if not len(factor):
+        return np.zeros((0, 0))
+    inverse, info = lapack.dtrtri(factor, lower=1)
+    if info != 0:
+        raise NumericalError("a triangular factor has a zero on its diagonal; allow more noise or choose a rougher kernel")
+    return inverse
+
+
 def solve_lower(factor: np.ndarray, right: np.ndarray, transposed: bool = False) -> np.ndarray:
     """Solve L x = b, or L^T x = b; an empty b (nothing left to solve for) gives an empty x."""
     if not right.size:
@@ -77,6 +88,15 @@ def solve_cholesky(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
     if info != 0:
         raise NumericalError("a triangular solve failed; the right side has the wrong shape or holds NaN")
     return solution
+
+
+def tridiagonal(matrix: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Diagonal (n,) and first off-diagonal (n - 1,) of Q^T A Q for a symmetric A, and Q^T b: faster than eigenvectors."""
+    reflectors, diagonal, beside, tau, _ = lapack.dsytrd(matrix, lower=1, lwork=len(matrix) * BLOCK)
+    # The first entry stays where it is: all reflections are of the others.
+    turned = right.copy()
+    turned[1:] = lapack.dormqr("L", "T", reflectors[1:, :-1], tau, right[1:], lwork=right.shape[1] * BLOCK)[0]
+    return diagonal, beside, turned
 
 
 def add_square(lower: np.ndarray, root: np.ndarray, weight: float) -> None:

@@ -219,14 +219,14 @@ class KernelOnPoints:
             K, dK = self._closed_form(squared * math.exp(-2.0 * theta[0]), with_slopes)
             return K, dK[None] if with_slopes else dK
         if self._anisotropic:
-            scaled = squared * np.exp(-2.0 * theta)[:, None, None]
-            total = scaled.sum(axis=0)
+            scales = np.exp(-2.0 * theta)
+            total = np.tensordot(scales, squared, axes=1)
             K, dK = self._anisotropic(total, with_slopes)
             if not with_slopes:
                 return K, dK
             # All lengthscales together change K by dK; each has its share of the squared distance in it.
-            scaled *= dK / np.where(total > 0.0, total, 1.0)
-            return K, scaled
+            dK /= np.where(total > 0.0, total, 1.0)
+            return K, scales[:, None, None] * squared * dK
         return _quasi_periodic(squared, np.exp(theta), with_slopes)
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sumgp.numerics import LOG_2PI, SchurConditioning, cholesky, solve_lower
+from sumgp.numerics import LOG_2PI, SchurConditioning, cholesky, solve_lower, triangular_inverse
 from sumgp.priors import KernelOnPoints, MultitaskPrior, NoiseModel, OneOutputTask, nullspace_basis
 
 MOST_MISSING = 0.2  # share of the entries up to which the Kronecker form is measured to be faster than one dense factor
@@ -178,7 +178,7 @@ class KroneckerEvidence:
         Sigma = B.T @ Sigma @ B
         d = prior.noise.variances(theta[prior.noise_slice])
         root = cholesky(B.T @ (d[:, None] * B), "noise")
-        white = solve_lower(root, np.eye(len(root)))
+        white = triangular_inverse(root)
         lam, U = np.linalg.eigh(white @ Sigma @ white.T)
         mu, V = np.linalg.eigh(K)
         lam, mu = np.maximum(lam, 0.0), np.maximum(mu, 0.0)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Kernel
 
-from sumgp.numerics import cholesky, pivoted_cholesky, solve_cholesky, solve_lower, symmetric_root
+from sumgp.numerics import cholesky, pivoted_cholesky, solve_cholesky, solve_lower, symmetric_root, triangular_inverse
 from sumgp.priors import KernelDerivatives, MultitaskPrior, derivative_gram, nullspace_basis
 from sumgp.solvers.functionals import LatentFeatures, Opened, SlopeOfOffset, latent_features
 from sumgp.solvers.low_rank import MANY_POINTS, distinct
@@ -282,7 +282,7 @@ def condition_on_data(
     np.einsum("ii->i", precision)[...] += 1.0  # a view of the diagonal
     factor = cholesky(precision, "weights")
     mean = solve_cholesky(factor, rows.T @ values)
-    root = solve_lower(factor, np.eye(len(factor)), transposed=True)
+    root = triangular_inverse(factor).T
     return WeightPosterior(features, mean, root)
 
 

@@ -88,6 +88,9 @@ LOW_EFFECTIVE = 5.0  # effective draws below which the report says that few coun
 WIDENING = 1.07
 # In so many dimensions no draw is near the maximum and weights are flattened until a dozen count: more tell nothing new.
 MANY_FREE, DRAWS_OF_MANY = 40, 6
+WELL_DETERMINED = (
+    400  # measured entries above which half as many draws do: 30 data sets of 440 to 480, error .997, NLPD -.002
+)
 RULED_OUT = 20.0  # log evidence of the data by which a candidate is behind the best, for no law to make up for
 HOPELESS = 60.0  # log density by which a maximum is behind the best, for no volume around it to make up for
 OUT_OF_REACH = 7.0  # candidates whose approximate log evidence is further behind are not averaged over
@@ -263,7 +266,10 @@ def mix(
     large = int(problem.data.measured.sum()) > _most_averaged(problem)
     report: dict[str, Any] = {"candidates": _describe(fitted), "uncertainty": problem.uncertainty}
     n_free = max(p.n_parameters for p in fitted.priors)
-    draws = min(draws, DRAWS_OF_MANY) if n_free > MANY_FREE else draws
+    if n_free > MANY_FREE:
+        draws = min(draws, DRAWS_OF_MANY)
+    elif int(problem.data.measured.sum()) > WELL_DETERMINED:
+        draws = max(draws // 2, min(draws, DRAWS_OF_MANY))
     if problem.uncertainty == "plug-in" or large or n_free == 0:
         if large and problem.uncertainty == "integrated":
             report["uncertainty"] = (

@@ -12,7 +12,7 @@ from scipy.stats import t as student_t
 
 from sumgp.errors import ConstraintError, DataError, NumericalError, Status, warn
 from sumgp.laws import Law
-from sumgp.numerics import solve_lower
+from sumgp.numerics import triangular_inverse
 from sumgp.strategies.collocation_component import Candidate, CollocationComponent
 from sumgp.strategies.collocation_path import MOST_POINTS, UNKNOWN_VARIANCE, Path
 from sumgp.strategies.collocation_setting import Setting, kernel_families
@@ -120,7 +120,7 @@ def _weighed(path: Path, plug_in: bool) -> tuple[list[Candidate], np.ndarray]:
 def _component(setting: Setting, candidate: Candidate) -> CollocationComponent:
     """Where only numbers are open, sds are widened so that 95 % intervals are Student's: the noise is estimated."""
     factor = candidate.solution.factor
-    root = solve_lower(factor, np.eye(len(factor)), transposed=True)
+    root = triangular_inverse(factor).T
     known = setting.problem.noise.known
     noise = candidate.noise if known is None else known.mean(axis=0)
     lengths = [np.atleast_1d(basis.kernel.length_scale) for basis in candidate.bases]

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import lapack
 from scipy.special import logsumexp, softmax
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.hyperparameters import share_noise
 from sumgp.laws import UnitFreeLaw
-from sumgp.numerics import cholesky, cholesky_inverse, pivoted_cholesky, solve_cholesky, solve_lower
+from sumgp.numerics import cholesky, cholesky_inverse, pivoted_cholesky, solve_cholesky, solve_lower, tridiagonal
 from sumgp.priors import KernelDerivatives, KernelOnPoints, MultitaskPrior, derivative_gram, local_lengthscales, smoothness
 from sumgp.strategies.problem import FitProblem, closed_imbalance
 
@@ -34,6 +35,7 @@ KEPT, KEPT_OF_MANY = 12, 4  # kernels of an output that predictions are averaged
 KEPT_SHARE = 0.003  # of the heaviest one's weight, below which a point is not kept
 FINE_ROWS = 120  # rows up to which every place of a grid is looked at
 ROUNDING = 1e-15  # of the largest variance: what is left of it is rounding
+MANY_ROWS = 250  # above which a tridiagonal form for each kernel is faster than its eigenvectors
 FEW_OF_ROWS = 0.5  # rank beside rows, up to which a factor is faster than all eigenvectors
 ALIKE_LENGTH = 0.7  # of log lengthscales: a factor of two
 ALIKE_RATIO = 0.7  # of log noise ratios
@@ -206,29 +208,42 @@ def _along(kernel: Kernel, x: np.ndarray, y: np.ndarray, thetas: np.ndarray) -> 
 
 def _evidence(K: np.ndarray, y: np.ndarray, smooth: bool) -> Grid:
     """Log evidence and amplitude s^2 (T, ratios) of outputs y (n, T); ``smooth``: K may have few eigenvalues."""
-    n = len(y)
-    spectrum, U = _spectrum(K + MEAN_VARIANCE, smooth and n > FINE_ROWS)
-    size = np.maximum(spectrum, 0.0)[:, None] + RATIOS**2
-    along = U.T @ y
-    squares = (along**2).T @ (1.0 / size)
-    logs = np.sum(np.log(size), axis=0)
-    if len(spectrum) < n:  # the rest of y has no variance but noise
-        rest = np.sum((y - U @ along) ** 2, axis=0)
-        squares += rest[:, None] / RATIOS**2
-        logs += (n - len(spectrum)) * np.log(RATIOS**2)
+    n, noise = len(y), RATIOS**2
+    K = K + MEAN_VARIANCE
+    R = pivoted_cholesky(K, ROUNDING)[1] if smooth and n > FINE_ROWS else None
+    if R is not None and R.shape[1] < FEW_OF_ROWS * n:
+        squares, logs = _of_few(R, y, noise)
+    elif n > MANY_ROWS:
+        squares, logs = _of_tridiagonal(K, y, noise)
+    else:
+        spectrum, U = np.linalg.eigh(K)
+        size = np.maximum(spectrum, 0.0)[:, None] + noise
+        squares, logs = ((U.T @ y) ** 2).T @ (1.0 / size), np.sum(np.log(size), axis=0)
     squares = np.maximum(squares / n, SMALLEST_SQUARE)
     return Grid(-0.5 * n * np.log(squares) - 0.5 * logs, squares)
 
 
-def _spectrum(K: np.ndarray, smooth: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues (r,) and eigenvectors (n, r) of a covariance of numerical rank r, which is below n for ``smooth`` ones."""
-    if smooth:
-        R = pivoted_cholesky(K, ROUNDING)[1]
-        if R.shape[1] < FEW_OF_ROWS * len(K):
-            Q, T = np.linalg.qr(R)
-            spectrum, V = np.linalg.eigh(T @ T.T)
-            return spectrum, Q @ V
-    return np.linalg.eigh(K)
+def _of_few(R: np.ndarray, y: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """y^T C^-1 y (T, ratios) and log|C| (ratios,) with C = R R^T + noise I and few columns of R: all else is noise alone."""
+    Q, upper = np.linalg.qr(R)
+    spectrum, V = np.linalg.eigh(upper @ upper.T)
+    size = np.maximum(spectrum, 0.0)[:, None] + noise
+    U = Q @ V
+    along = U.T @ y
+    rest = np.sum((y - U @ along) ** 2, axis=0)
+    logs = np.sum(np.log(size), axis=0) + (len(y) - len(spectrum)) * np.log(noise)
+    return (along**2).T @ (1.0 / size) + rest[:, None] / noise, logs
+
+
+def _of_tridiagonal(K: np.ndarray, y: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same of C = K + noise I, for which one tridiagonal form of K serves."""
+    diagonal, beside, turned = tridiagonal(K, y)
+    squares, logs = np.empty((y.shape[1], len(noise))), np.empty(len(noise))
+    for r, variance in enumerate(noise):
+        d, e, _ = lapack.dpttrf(diagonal + variance, beside)
+        squares[:, r] = np.sum(turned * lapack.dpttrs(d, e, turned)[0], axis=0)
+        logs[r] = np.sum(np.log(d))
+    return squares, logs
 
 
 def _kept(log_weight: np.ndarray, size: np.ndarray, kernels: list[tuple[Kernel, np.ndarray]], most: int) -> list[GridPoint]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sumgp.numerics import cholesky, pivoted_cholesky, solve_lower
+from sumgp.numerics import cholesky, pivoted_cholesky, solve_lower, triangular_inverse
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
 
 LOOKED_AT = 1200  # rows among which pivots are looked for
@@ -104,14 +104,14 @@ def global_weights(
     whole = np.zeros((k, m, k, m))
     for number, (i, j) in enumerate(pairs):
         whole[i, :, j] = whole[j, :, i] = np.sqrt(signal[i] * signal[j]) * grams[number]
-    root = solve_lower(cholesky(np.eye(k * m) + whole.reshape(k * m, k * m)), np.eye(k * m))
+    root = triangular_inverse(cholesky(np.eye(k * m) + whole.reshape(k * m, k * m)))
     mean = root.T @ (root @ scaled.T.ravel())
     return weights._replace(mean=mean.reshape(k, m), roots=root.reshape(k * m, k, m).swapaxes(0, 1))
 
 
 def _solved_apart(weights: GlobalWeights, gram: np.ndarray, scaled: np.ndarray, signal: np.ndarray) -> GlobalWeights:
     """The weights of latents that every row measures alike, one latent at a time."""
-    roots = np.stack([solve_lower(cholesky(np.eye(len(gram)) + s * gram), np.eye(len(gram))) for s in signal])
+    roots = np.stack([triangular_inverse(cholesky(np.eye(len(gram)) + s * gram)) for s in signal])
     mean = np.stack([root.T @ (root @ column) for root, column in zip(roots, scaled.T, strict=True)])
     return weights._replace(mean=mean, roots=roots)
 
