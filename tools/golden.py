@@ -70,12 +70,9 @@ def series_problems() -> Iterator[tuple[str, Predict]]:
 
 def paper_problems() -> Iterator[tuple[str, Predict]]:
     """One data set of each cell of the paper's simulations."""
-    try:
-        from sumgp_studies.experiments import all_problems
-        from sumgp_studies.experiments.methods import Settings, method_named
-    except ImportError:
-        from sumgp_studies.experiments import all_problems
-        from sumgp_studies.experiments.methods import Settings, method_named
+    from sumgp_studies.experiments import all_problems
+    from sumgp_studies.experiments.methods import Settings, method_named
+
     for name, problem in all_problems().items():
         if name in ("double_pendulum", "approximations"):
             continue
