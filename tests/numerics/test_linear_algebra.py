@@ -17,9 +17,10 @@ from sumgp.numerics.linear_algebra import (
     schur_condition,
     solve_cholesky,
     solve_lower,
-    symmetric_exponential,
     symmetric_root,
+    triangular_inverse,
 )
+from sumgp.priors.tasks import symmetric_exponential
 
 
 def positive_definite(size: int, seed: int = 0) -> np.ndarray:
@@ -146,3 +147,11 @@ def test_symmetric_exponential_and_its_pull_back(S: np.ndarray) -> None:
     G = G + G.T
     numerical = differences(lambda M: float(np.sum(G * scipy.linalg.expm(0.5 * (M + M.T)))), S).reshape(S.shape)
     np.testing.assert_allclose(result.pull_back(G), numerical, atol=1e-6 * np.max(np.abs(numerical)))
+
+
+def test_triangular_inverse() -> None:
+    L = cholesky(positive_definite(7))
+    np.testing.assert_allclose(triangular_inverse(L) @ L, np.eye(7), atol=1e-10)
+    assert triangular_inverse(np.zeros((0, 0))).shape == (0, 0)
+    with pytest.raises(NumericalError, match="zero on its diagonal"):
+        triangular_inverse(np.diag([1.0, 0.0]))

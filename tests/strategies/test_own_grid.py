@@ -8,18 +8,16 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
+from sumgp.hyperparameters import around, pool
 from sumgp.strategies.output_posterior import (
     FINE_ROWS,
-    MANY_ROWS,
     MEAN_VARIANCE,
     RATIOS,
     KernelFamily,
     LawNoise,
     _evidence,
     _pooled,
-    around,
     own_grid,
-    pool,
 )
 
 LENGTHS = np.log(np.geomspace(0.02, 2.0, 14))
@@ -39,7 +37,7 @@ def drawn(kernel: RBF, seed: int, noise: float = 0.05, count: int = 60) -> tuple
 
 @pytest.mark.parametrize(
     ("kernel", "count"),
-    [(RBF(0.2), 15), (RBF(0.2), FINE_ROWS + 10), (Matern(0.2, nu=1.5), MANY_ROWS + 10)],
+    [(RBF(0.2), 15), (RBF(0.2), FINE_ROWS + 10), (Matern(0.2, nu=1.5), FINE_ROWS + 10)],
     ids=["by eigenvectors", "by few of them", "by a tridiagonal form"],
 )
 def test_the_evidence_is_the_density_at_the_best_amplitude(kernel: RBF, count: int) -> None:

@@ -250,6 +250,36 @@ APART = 1.0  # sd of log noise sds around their mean where they differ: by a fac
 CLEARLY = 3.0
 
 
+UNLIKE = 0.1  # share of outputs that have nothing in common with the others
+
+
+def around(points: np.ndarray, width: float, prior: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """(C, C) probabilities of grid points (C, p) around each of them, of one kind and within ``width``, or of any."""
+    distance = np.sum((points[:, None] - points) ** 2, axis=2)
+    near = np.exp(-0.5 * distance / width**2) * (kinds[:, None] == kinds) * prior
+    return (1.0 - UNLIKE) * near / near.sum(axis=1, keepdims=True) + UNLIKE * prior / prior.sum()
+
+
+def pool(
+    likelihoods: np.ndarray,
+    kernels: np.ndarray,
+    ratios: np.ndarray,
+    prior: np.ndarray,
+    law: np.ndarray | None = None,
+) -> np.ndarray:
+    """Log weights (T, K, R) of grid points from log likelihoods (T, K, R); B is ``kernels`` (K, K) times ``ratios`` (R, R).
+
+    ``prior`` (K, R) log of p(c); ``law`` (K, R) log density of imbalances at c.
+    """
+    L = np.exp(likelihoods - likelihoods.max(axis=(1, 2), keepdims=True))
+    Z = np.maximum(np.einsum("ck,tkr,dr->tcd", kernels, L, ratios, optimize=True), np.finfo(float).tiny)
+    common = prior + np.log(Z).sum(axis=0) + (0.0 if law is None else law)
+    P = np.exp(common - np.max(common))
+    expected = np.einsum("ck,tcd,dr->tkr", kernels, P / P.sum() / Z, ratios, optimize=True)
+    with np.errstate(divide="ignore"):
+        return np.log(L) + np.log(expected)
+
+
 def share_noise(weights: np.ndarray, log_sd: np.ndarray, groups: Sequence[Sequence[int]]) -> None:
     """Multiply the weights of an output by what the others of its group say, in place.
 

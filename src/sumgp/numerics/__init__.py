@@ -3,7 +3,6 @@
 from sumgp.numerics.linear_algebra import (
     REMEDY,
     SchurConditioning,
-    SymmetricExponential,
     add_square,
     available_bytes,
     backtrack,
@@ -19,14 +18,13 @@ from sumgp.numerics.linear_algebra import (
     solve_cholesky,
     solve_lower,
     symmetric,
-    symmetric_exponential,
     symmetric_root,
     threads_for,
     transposed,
     triangular_inverse,
-    tridiagonal,
     whiten,
 )
 from sumgp.numerics.nearest import Nearest, Polyhedra, nearest_points
 from sumgp.numerics.parallel import Lost, spread
 from sumgp.numerics.quadrature import LOG_2PI, Bracket, bracketed_roots, normal_rule, standard_normal
+from sumgp.numerics.shifted import shifted_forms

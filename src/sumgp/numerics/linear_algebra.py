@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +21,6 @@ from threadpoolctl import ThreadpoolController
 
 from sumgp.errors import DataError, NumericalError
 
-BLOCK = 64  # columns for which LAPACK has room to work on together
 JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)  # relative, tried in turn: none if possible
 
 
@@ -88,15 +87,6 @@ def solve_cholesky(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
     if info != 0:
         raise NumericalError("a triangular solve failed; the right side has the wrong shape or holds NaN")
     return solution
-
-
-def tridiagonal(matrix: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Diagonal (n,) and first off-diagonal (n - 1,) of Q^T A Q for a symmetric A, and Q^T b: faster than eigenvectors."""
-    reflectors, diagonal, beside, tau, _ = lapack.dsytrd(matrix, lower=1, lwork=len(matrix) * BLOCK)
-    # The first entry stays where it is: all reflections are of the others.
-    turned = right.copy()
-    turned[1:] = lapack.dormqr("L", "T", reflectors[1:, :-1], tau, right[1:], lwork=right.shape[1] * BLOCK)[0]
-    return diagonal, beside, turned
 
 
 def add_square(lower: np.ndarray, root: np.ndarray, weight: float) -> None:
@@ -178,38 +168,6 @@ def symmetric_root(matrix: np.ndarray, tolerance: float = 1e-14) -> np.ndarray:
     values, vectors = np.linalg.eigh(matrix)
     keep = values > tolerance * max(float(values[-1]), np.finfo(float).tiny)
     return vectors[:, keep] * np.sqrt(values[keep])
-
-
-@dataclass(frozen=True)
-class SymmetricExponential:
-    """expm(S) of a symmetric S, with the adjoint of its derivative (Daleckii-Krein)."""
-
-    value: np.ndarray
-    values: np.ndarray  # (T,) eigenvalues of S
-    vectors: np.ndarray
-
-    @cached_property
-    def divided(self) -> np.ndarray:
-        """(T, T) divided differences of exp at the eigenvalues; only gradients need them."""
-        values, exponentials = self.values, np.exp(self.values)
-        gap = values[:, None] - values[None, :]
-        close = np.abs(gap) < 1e-8
-        safe = np.where(close, 1.0, gap)
-        middle = np.exp(0.5 * (values[:, None] + values[None, :]))
-        return np.where(close, middle, (exponentials[:, None] - exponentials) / safe)
-
-    def pull_back(self, gradient: np.ndarray) -> np.ndarray:
-        """Gradient with respect to S from the symmetric gradient with respect to expm(S)."""
-        U = self.vectors
-        return U @ (self.divided * (U.T @ gradient @ U)) @ U.T
-
-
-def symmetric_exponential(S: np.ndarray) -> SymmetricExponential:
-    """Matrix exponential through the eigendecomposition of S."""
-    values, U, info = lapack.dsyevd(S)
-    if info != 0:
-        raise NumericalError("the eigenvalues of a task covariance did not converge; check the scale of the data")
-    return SymmetricExponential((U * np.exp(values)) @ U.T, values, U)
 
 
 REMEDY = (

@@ -9,14 +9,47 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import lapack
 
-from sumgp.numerics import SymmetricExponential, symmetric_exponential
+from sumgp.errors import NumericalError
 
 FLOOR = 1e-4  # of an output's variance: keeps Sigma_t regular, without which a law can hurt
 LIKE_STEPS = 20  # towards the parameters of a given covariance; each halves the error or better
 LEAST_OWN = 0.05  # share of an output's variance that is its own, where parameters are to begin with
 AMPLITUDE_SD = 4.0  # prior sd of log amplitudes: wide, since the data tell them
 CORRELATION_SD = 1.5  # prior sd of the parameters of correlations: wide, but not up to outputs that are copies
+
+
+@dataclass(frozen=True)
+class SymmetricExponential:
+    """expm(S) of a symmetric S, with the adjoint of its derivative (Daleckii-Krein)."""
+
+    value: np.ndarray
+    values: np.ndarray  # (T,) eigenvalues of S
+    vectors: np.ndarray
+
+    @cached_property
+    def divided(self) -> np.ndarray:
+        """(T, T) divided differences of exp at the eigenvalues; only gradients need them."""
+        values, exponentials = self.values, np.exp(self.values)
+        gap = values[:, None] - values[None, :]
+        close = np.abs(gap) < 1e-8
+        safe = np.where(close, 1.0, gap)
+        middle = np.exp(0.5 * (values[:, None] + values[None, :]))
+        return np.where(close, middle, (exponentials[:, None] - exponentials) / safe)
+
+    def pull_back(self, gradient: np.ndarray) -> np.ndarray:
+        """Gradient with respect to S from the symmetric gradient with respect to expm(S)."""
+        U = self.vectors
+        return U @ (self.divided * (U.T @ gradient @ U)) @ U.T
+
+
+def symmetric_exponential(S: np.ndarray) -> SymmetricExponential:
+    """Matrix exponential through the eigendecomposition of S."""
+    values, U, info = lapack.dsyevd(S)
+    if info != 0:
+        raise NumericalError("the eigenvalues of a task covariance did not converge; check the scale of the data")
+    return SymmetricExponential((U * np.exp(values)) @ U.T, values, U)
 
 
 class ReorderedTask(NamedTuple):

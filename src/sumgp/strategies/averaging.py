@@ -263,13 +263,11 @@ def mix(
     ``undecided``: maxima of different candidates meet the law in different ways. Then the draw of highest weight is plugged
     in, since a maximum says nothing of how many hyperparameters agree with it. What is averaged is widened.
     """
-    large = int(problem.data.measured.sum()) > _most_averaged(problem)
+    large = (measured := int(problem.data.measured.sum())) > _most_averaged(problem)
     report: dict[str, Any] = {"candidates": _describe(fitted), "uncertainty": problem.uncertainty}
     n_free = max(p.n_parameters for p in fitted.priors)
-    if n_free > MANY_FREE:
-        draws = min(draws, DRAWS_OF_MANY)
-    elif int(problem.data.measured.sum()) > WELL_DETERMINED:
-        draws = max(draws // 2, min(draws, DRAWS_OF_MANY))
+    enough = 1 if n_free > MANY_FREE else draws // 2 if measured > WELL_DETERMINED else draws
+    draws = min(draws, max(enough, DRAWS_OF_MANY))
     if problem.uncertainty == "plug-in" or large or n_free == 0:
         if large and problem.uncertainty == "integrated":
             report["uncertainty"] = (
@@ -302,15 +300,11 @@ def mix(
         "candidate_weights": dict(zip([kernel_name(p) for p in fitted.priors], result.candidate_weights, strict=True)),
     }
     if result.effective < LOW_EFFECTIVE:
-        _warn_of_few(result.effective)
+        warn(
+            f"the average over hyperparameters rests on an effective {result.effective:.1f} draws only; "
+            "intervals may be too narrow: give a kernel with fewer hyperparameters or more data"
+        )
     return Mixed(components, weights, report)
-
-
-def _warn_of_few(effective: float) -> None:
-    warn(
-        f"the average over hyperparameters rests on an effective {effective:.1f} draws only; "
-        "intervals may be too narrow: give a kernel with fewer hyperparameters or more data"
-    )
 
 
 def _integrated(problem: FitProblem, fitted: Candidates, score: Score | None, draws: int) -> tuple[Candidates, Integration]:

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 from scipy.special import logsumexp, softmax
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process.kernels import RBF, Kernel, RationalQuadratic
 
-from sumgp.hyperparameters import share_noise
+from sumgp.hyperparameters import around, pool, share_noise
 from sumgp.laws import UnitFreeLaw
-from sumgp.numerics import cholesky, cholesky_inverse, pivoted_cholesky, solve_cholesky, solve_lower, tridiagonal
+from sumgp.numerics import cholesky, cholesky_inverse, shifted_forms, solve_cholesky, solve_lower
 from sumgp.priors import KernelDerivatives, KernelOnPoints, MultitaskPrior, derivative_gram, local_lengthscales, smoothness
 from sumgp.strategies.problem import FitProblem, closed_imbalance
 
@@ -34,12 +33,9 @@ SMALLEST_SQUARE = 1e-12  # unit-free: a column of equal values has no amplitude 
 KEPT, KEPT_OF_MANY = 12, 4  # kernels of an output that predictions are averaged over; each keeps a factor of all rows
 KEPT_SHARE = 0.003  # of the heaviest one's weight, below which a point is not kept
 FINE_ROWS = 120  # rows up to which every place of a grid is looked at
-ROUNDING = 1e-15  # of the largest variance: what is left of it is rounding
-MANY_ROWS = 250  # above which a tridiagonal form for each kernel is faster than its eigenvectors
-FEW_OF_ROWS = 0.5  # rank beside rows, up to which a factor is faster than all eigenvectors
+SMOOTH = (RBF, RationalQuadratic)  # few eigenvalues, the fewer the longer the lengthscale
 ALIKE_LENGTH = 0.7  # of log lengthscales: a factor of two
 ALIKE_RATIO = 0.7  # of log noise ratios
-UNLIKE = 0.1  # share of outputs that have nothing in common with the others
 
 
 class GridPoint(NamedTuple):
@@ -95,33 +91,6 @@ def law_noise(problem: FitProblem, law: UnitFreeLaw | None) -> LawNoise | None:
     needed = np.einsum("nrt,nt->nr", J**2, np.isnan(problem.y)) == 0
     usable = (law.law.noise == 0) & needed & np.isfinite(g) & np.isfinite(J).all(axis=2) & np.any(J != 0, axis=2)
     return LawNoise(g[usable], J[usable] ** 2)
-
-
-def around(points: np.ndarray, width: float, prior: np.ndarray, kinds: np.ndarray) -> np.ndarray:
-    """(C, C) probabilities of grid points (C, p) around each of them, of one kind and within ``width``, or of any."""
-    distance = np.sum((points[:, None] - points) ** 2, axis=2)
-    near = np.exp(-0.5 * distance / width**2) * (kinds[:, None] == kinds) * prior
-    return (1.0 - UNLIKE) * near / near.sum(axis=1, keepdims=True) + UNLIKE * prior / prior.sum()
-
-
-def pool(
-    likelihoods: np.ndarray,
-    kernels: np.ndarray,
-    ratios: np.ndarray,
-    prior: np.ndarray,
-    law: np.ndarray | None = None,
-) -> np.ndarray:
-    """Log weights (T, K, R) of grid points from log likelihoods (T, K, R); B is ``kernels`` (K, K) times ``ratios`` (R, R).
-
-    ``prior`` (K, R) log of p(c); ``law`` (K, R) log density of imbalances at c.
-    """
-    L = np.exp(likelihoods - likelihoods.max(axis=(1, 2), keepdims=True))
-    Z = np.maximum(np.einsum("ck,tkr,dr->tcd", kernels, L, ratios, optimize=True), np.finfo(float).tiny)
-    common = prior + np.log(Z).sum(axis=0) + (0.0 if law is None else law)
-    P = np.exp(common - np.max(common))
-    expected = np.einsum("ck,tcd,dr->tkr", kernels, P / P.sum() / Z, ratios, optimize=True)
-    with np.errstate(divide="ignore"):
-        return np.log(L) + np.log(expected)
 
 
 class Grid(NamedTuple):
@@ -195,7 +164,7 @@ def _pooled(weights: np.ndarray, sizes: np.ndarray, families: Sequence[KernelFam
 def _along(kernel: Kernel, x: np.ndarray, y: np.ndarray, thetas: np.ndarray) -> dict[int, Grid]:
     """Evidence along ``thetas``; of many rows every second place first, then the neighbours of maxima."""
     on_points = KernelOnPoints(kernel, x)
-    count, smooth = len(thetas), np.isinf(smoothness(kernel))
+    count, smooth = len(thetas), type(kernel) in SMOOTH
     wanted = list(range(0, count, 1 if len(x) <= FINE_ROWS else 2))
     found = {k: _evidence(on_points.matrix(thetas[k]), y, smooth) for k in wanted}
     if len(wanted) < count:
@@ -209,41 +178,14 @@ def _along(kernel: Kernel, x: np.ndarray, y: np.ndarray, thetas: np.ndarray) -> 
 def _evidence(K: np.ndarray, y: np.ndarray, smooth: bool) -> Grid:
     """Log evidence and amplitude s^2 (T, ratios) of outputs y (n, T); ``smooth``: K may have few eigenvalues."""
     n, noise = len(y), RATIOS**2
-    K = K + MEAN_VARIANCE
-    R = pivoted_cholesky(K, ROUNDING)[1] if smooth and n > FINE_ROWS else None
-    if R is not None and R.shape[1] < FEW_OF_ROWS * n:
-        squares, logs = _of_few(R, y, noise)
-    elif n > MANY_ROWS:
-        squares, logs = _of_tridiagonal(K, y, noise)
+    if n > FINE_ROWS:  # a third of the time of all eigenvectors at 600 rows, about the same at 200
+        squares, logs = shifted_forms(K + MEAN_VARIANCE, y, noise, smooth)
     else:
-        spectrum, U = np.linalg.eigh(K)
+        spectrum, U = np.linalg.eigh(K + MEAN_VARIANCE)
         size = np.maximum(spectrum, 0.0)[:, None] + noise
         squares, logs = ((U.T @ y) ** 2).T @ (1.0 / size), np.sum(np.log(size), axis=0)
     squares = np.maximum(squares / n, SMALLEST_SQUARE)
     return Grid(-0.5 * n * np.log(squares) - 0.5 * logs, squares)
-
-
-def _of_few(R: np.ndarray, y: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """y^T C^-1 y (T, ratios) and log|C| (ratios,) with C = R R^T + noise I and few columns of R: all else is noise alone."""
-    Q, upper = np.linalg.qr(R)
-    spectrum, V = np.linalg.eigh(upper @ upper.T)
-    size = np.maximum(spectrum, 0.0)[:, None] + noise
-    U = Q @ V
-    along = U.T @ y
-    rest = np.sum((y - U @ along) ** 2, axis=0)
-    logs = np.sum(np.log(size), axis=0) + (len(y) - len(spectrum)) * np.log(noise)
-    return (along**2).T @ (1.0 / size) + rest[:, None] / noise, logs
-
-
-def _of_tridiagonal(K: np.ndarray, y: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same of C = K + noise I, for which one tridiagonal form of K serves."""
-    diagonal, beside, turned = tridiagonal(K, y)
-    squares, logs = np.empty((y.shape[1], len(noise))), np.empty(len(noise))
-    for r, variance in enumerate(noise):
-        d, e, _ = lapack.dpttrf(diagonal + variance, beside)
-        squares[:, r] = np.sum(turned * lapack.dpttrs(d, e, turned)[0], axis=0)
-        logs[r] = np.sum(np.log(d))
-    return squares, logs
 
 
 def _kept(log_weight: np.ndarray, size: np.ndarray, kernels: list[tuple[Kernel, np.ndarray]], most: int) -> list[GridPoint]:
