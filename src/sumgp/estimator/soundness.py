@@ -13,7 +13,7 @@ from sumgp.errors import counted, warn
 from sumgp.estimator.wild_values import NAMED_ROWS, WildValues
 from sumgp.laws import Law, SumLaw, typical_rows
 from sumgp.prediction import Posterior
-from sumgp.strategies import FitProblem, closed_imbalance
+from sumgp.strategies import CONTRADICTED, FitProblem, closed_imbalance
 
 # Codes that instruments and file formats write for "missing": -999, 9999.0, 99.99e3 and the like, and fill values.
 NINES = tuple(10.0**digits - 1.0 for digits in range(3, 10))
@@ -32,9 +32,8 @@ ROBUST_SD = 1.4826  # of a normal distribution, times the median of absolute dev
 UNEXPLAINED = 10.0  # robust standard deviations of the residuals
 UNEXPLAINED_BY_KNOWN = 8.0  # stated standard deviations of the noise
 UNEXPLAINED_SIZE = 3.0  # standard deviations of the output
-MISFIT = 4.0  # rms distance of the data from the mean, in standard deviations of the noise
 ROUND_OFF = float(np.finfo(float).eps)  # of unit-free values: no noise is smaller
-MISFIT_SIZE = 0.1  # and in standard deviations of the output: less does not matter
+MISFIT_SIZE = 0.1  # distance of the data from the mean, in standard deviations of the output: less does not matter
 FEW_COPIES = 0.05  # share of the rows
 ROUNDED = 0.05  # share of values that occur in other rows too, from which on a copy may be a measurement of its own
 FALSE_ALARM = 1e-5  # chance that a true law of rows with normal errors is said to be contradicted
@@ -190,10 +189,10 @@ def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> 
         gap = (y[seen, t] - posterior.mean[seen, t]) / scale[t]
         noise = np.maximum(variance[seen, t], ROUND_OFF**2)  # none where a law fixes an output
         distance, size = np.sqrt(np.mean(gap**2 / noise)), np.sqrt(np.mean(gap**2))
-        if size > MISFIT_SIZE and (distance > MISFIT or is_smooth(gap, problem.x[rows][seen])):
+        if size > MISFIT_SIZE and (distance > CONTRADICTED or is_smooth(gap, problem.x[rows][seen])):
             who = {"the law": posterior.law, "a bound": posterior.bounding}
             pulling = " or ".join(word for word in who if who[word] is not None) + f" pulls {name!r} away from its data"
-            if distance > MISFIT:
+            if distance > CONTRADICTED:
                 return f"{pulling} by {distance:.3g} standard deviations of the noise"
             return f"{pulling}: the residuals, {size:.2g} of the output's sd, vary smoothly, as noise does not"
     return ""

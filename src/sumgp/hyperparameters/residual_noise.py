@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
-from sumgp.priors import ALIKE, NoiseModel
+from sumgp.priors import ALIKE_NOISES, NoiseModel
 
 LEAST = 1e-12  # unit-free square of a residual: curves that meet all data leave nothing
 
 
-def noise_told(model: NoiseModel, squares: np.ndarray, degrees: np.ndarray, alike: float = ALIKE) -> np.ndarray:
+def noise_told(model: NoiseModel, squares: np.ndarray, degrees: np.ndarray, alike: float = ALIKE_NOISES) -> np.ndarray:
     """(G,) most probable log noise sds of the groups; ``squares`` (T,) of residuals have ``degrees`` (T,) of freedom.
 
     The prior of curves does not depend on the noise. All else held, its density is therefore that of the data under the

@@ -21,6 +21,7 @@ from threadpoolctl import ThreadpoolController
 
 from sumgp.errors import DataError, NumericalError
 
+ZERO_ON_DIAGONAL = "a triangular factor has a zero on its diagonal; allow more noise or choose a rougher kernel"
 JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)  # relative, tried in turn: none if possible
 
 
@@ -65,7 +66,7 @@ def triangular_inverse(factor: np.ndarray) -> np.ndarray:
         return np.zeros((0, 0))
     inverse, info = lapack.dtrtri(factor, lower=1)
     if info != 0:
-        raise NumericalError("a triangular factor has a zero on its diagonal; allow more noise or choose a rougher kernel")
+        raise NumericalError(ZERO_ON_DIAGONAL)
     return inverse
 
 
@@ -75,7 +76,7 @@ def solve_lower(factor: np.ndarray, right: np.ndarray, transposed: bool = False)
         return np.zeros(right.shape)
     solution, info = lapack.dtrtrs(factor, right, lower=1, trans=1 if transposed else 0)
     if info != 0:
-        raise NumericalError("a triangular factor has a zero on its diagonal; allow more noise or choose a rougher kernel")
+        raise NumericalError(ZERO_ON_DIAGONAL)
     return solution
 
 

@@ -23,7 +23,7 @@ from sumgp.priors.derivatives import KernelDerivatives, check_smooth, derivative
 from sumgp.priors.growth import Growth
 from sumgp.priors.kernels import HyperPrior, KernelOnPoints, hyper_priors, leaves, lengthscale_mask, local_lengthscales
 from sumgp.priors.multitask import (
-    ALIKE,
+    ALIKE_NOISES,
     SMALLEST,
     Hyperparameters,
     MultitaskPrior,

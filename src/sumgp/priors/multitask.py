@@ -28,7 +28,7 @@ SMALLEST = 1e-6  # of an output's sd; a noise of exactly zero makes covariances 
 # Outputs are mostly measured about equally well beside their own variation. With few rows the data say little about each
 # noise; a law then believes the output whose noise happens to look smallest. Scale of the logs around their mean, and
 # degrees of freedom: so few that noises which do differ, by a factor of ten say, are left as the data have them.
-ALIKE = 0.15
+ALIKE_NOISES = 0.15
 ALIKE_DEGREES = 3.0  # see above
 
 
@@ -88,7 +88,7 @@ class NoiseModel:
         """Width of that prior."""
         return np.full(self.n_parameters, LOG_SD)
 
-    def agreement(self, parameters: np.ndarray, scale: float = ALIKE) -> tuple[float, np.ndarray]:
+    def agreement(self, parameters: np.ndarray, scale: float = ALIKE_NOISES) -> tuple[float, np.ndarray]:
         """Log density, up to a constant, of how the log standard deviations differ, and its gradient."""
         if len(parameters) < 2:
             return 0.0, np.zeros(len(parameters))

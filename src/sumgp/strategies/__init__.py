@@ -3,6 +3,7 @@
 from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fit_candidates, mix, one_by_one
 from sumgp.strategies.collocated import Collocated
 from sumgp.strategies.conditioned import Conditioned
+from sumgp.strategies.eliminated import CONTRADICTED
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed
 from sumgp.strategies.linearized import LawEngine, Linearized, law_spacing
 from sumgp.strategies.own_outputs import Cells, OwnComponent, with_own_noises

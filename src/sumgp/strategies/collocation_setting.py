@@ -32,7 +32,7 @@ SMALLEST_NOISE = 0.05**2
 # numbers open would else believe one output alone and take its noise for nothing. With .15, as where hyperparameters are
 # searched without a law, noises that differ by a factor of four are held alike too (56 problems of 5 to 30 rows: errors 1.26
 # times least squares; with .5 1.03, without any 1.06; where noises are alike 1.02, 1.03 and 1.05).
-ALIKE = 0.5
+ALIKE_UNDER_LAW = 0.5
 WAVE = 17.3  # waves a unit of scaled input, any number that is no frequency of the law
 DEGENERATE = 1e-7  # ratio of singular values below which rows repeat each other
 
@@ -248,7 +248,7 @@ def left_out_score(
     fewest = min(float(np.sum(degrees[group])) for group in measured)
     used = sum(len(output.y) for output in problem.outputs) - float(degrees.sum())
     model = setting.problem.noise
-    told = np.ones(T) if model.known is not None else model.typical(noise_told(model, squares, degrees, ALIKE))
+    told = np.ones(T) if model.known is not None else model.typical(noise_told(model, squares, degrees, ALIKE_UNDER_LAW))
     return LeftOutScore(total, told, fewest, used)
 
 

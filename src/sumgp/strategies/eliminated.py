@@ -41,8 +41,8 @@ SAME, FALL = 1.0, 10.0
 # 6 of 10 falls that rested at the top each of these led to the right one, in 3 of them 4 and 8 did, in one 8 alone.
 SMOOTHER = (2.0, 4.0, 8.0)
 WITHIN_NOISE = 4.0  # times the cost: a noise of twice the sd, which few rows do not rule out, would explain the other branch
-ROUNDS = 2  # of curves and noise, which depend on each other: with few numbers open the second changes little
-CONTRADICTED = 4.0  # times the noise sd: reports compare what the law takes curves off the data with noise of the data alone
+NOISE_ROUNDS = 2  # of curves and noise, which depend on each other: with few numbers open the second changes little
+CONTRADICTED = 4.0  # rms distance of the data from the curves, in noise sds: no fit to the data alone has that
 SEVERAL = "law and data are met on several branches of the law, by curves whose lengthscales differ"
 
 
@@ -118,7 +118,7 @@ def noise_given_law(
     model, known, seen = prior.noise, theta[prior.noise_slice], ~np.isnan(problem.y)
     louder = np.zeros(len(known))
     factors = np.ones((len(seen), 1)) if model.row_factor is None else model.row_factor[:, None]
-    for _ in range(ROUNDS if len(louder) else 0):
+    for _ in range(NOISE_ROUNDS if len(louder) else 0):
         rows = _at_rows(problem, build(louder))
         squares = np.where(seen, (problem.y - rows.mean) ** 2, 0.0) / factors
         degrees = seen * (1.0 - rows.variance / model.variances(known + louder))
