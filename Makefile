@@ -15,7 +15,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 BENCH_READY := .venv/.bench-ready
 BROWSER_READY := .venv/.browser-ready
-PIP_INSTALL := $(BIN)/python -m pip install --quiet -c constraints.txt
+# Modules are compiled when they are first used: of all that are installed, most never are.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile -c constraints.txt
 
 # The first interpreter that runs and is new enough; a name on the path need not work.
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python; do \
@@ -89,7 +90,7 @@ test-wheel: $(READY)
 	@rm -rf $(WHEEL) && $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEEL) .
 	@$(PYTHON) -m venv $(WHEEL)/empty 2>/dev/null || { \
 	    $(PYTHON) -m venv --clear --without-pip $(WHEEL)/empty && $(PYTHON) -m pip --python $(WHEEL)/empty install --quiet pip; }
-	@$(WHEEL)/empty/bin/python -m pip install --quiet -c constraints.txt $(WHEEL)/*.whl
+	@$(WHEEL)/empty/bin/python -m pip install --quiet --no-compile -c constraints.txt $(WHEEL)/*.whl
 	cd $(WHEEL) && empty/bin/python -I $(CURDIR)/tools/smoke.py
 
 demo: $(READY)

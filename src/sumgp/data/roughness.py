@@ -1,4 +1,4 @@
-"""How values vary along the inputs: columns of a law that are erratic, residuals that are smooth."""
+"""How values vary along the inputs: columns of a law that are erratic."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from sumgp.data.table import Data
 # Share of a column's variance that neighbouring rows do not tell. A sine seen eight times a period has 0.06, noise has 1.
 ROUGH = 0.1
 FEWEST_ROWS = 8  # with fewer, neighbours tell too little about smooth columns
-SMOOTH = 0.15  # half the mean square of steps between neighbouring rows, relative to that of the values: noise has 1
-FEWEST_SMOOTH = 16  # rows along one input, twice as many in several; noise is as smooth with a chance of 5e-6
 
 
 def seen_by_kernels(data: Data) -> int:
@@ -46,14 +44,3 @@ def roughness(x: np.ndarray, values: np.ndarray) -> float:
         _, near = cKDTree(scaled).query(scaled, k=count + 1)
         missed, expected = values - values[near[:, 1:]].mean(axis=1), np.full(len(values), 1.0 + 1.0 / count)
     return float(np.mean(missed**2 / expected)) / variance
-
-
-def is_smooth(values: np.ndarray, x: np.ndarray) -> bool:
-    """True if values (n,) change so little between neighbouring inputs x (n, D) that they are no noise."""
-    if len(x) < FEWEST_SMOOTH * (1 if x.shape[1] == 1 else 2):
-        return False
-    steps = np.diff(values[np.argsort(x[:, 0], kind="stable")])
-    if x.shape[1] > 1:
-        pairs = cKDTree(x).query(x, k=2)[1]
-        steps = values - values[np.where(pairs[:, 0] == np.arange(len(x)), pairs[:, 1], pairs[:, 0])]
-    return bool(np.mean(steps**2) < 2.0 * SMOOTH * np.mean(values**2))

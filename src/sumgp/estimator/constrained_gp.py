@@ -168,7 +168,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             if not status and not measured.all():
                 status = open_branch(posterior, imposed, measured, predict)
             doubt = soundness.doubts(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
-            status = status or doubt
+            status = status or doubt or soundness.alike_residuals(problem, posterior, rows)
         if problem.noise.known is not None:
             warn_if_repeats_contradict(problem)
         return status

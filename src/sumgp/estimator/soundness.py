@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from sumgp.data import DIFFERENT, Data, group_medians, in_bulk, is_smooth
+from sumgp.data import DIFFERENT, Data, group_medians, in_bulk
 from sumgp.errors import counted, warn
 from sumgp.estimator.wild_values import NAMED_ROWS, WildValues
 from sumgp.laws import Law, SumLaw, typical_rows
+from sumgp.numerics import neighbour_correlation
 from sumgp.prediction import Posterior
 from sumgp.strategies import CONTRADICTED, FitProblem, closed_imbalance
 
@@ -33,14 +34,15 @@ UNEXPLAINED = 10.0  # robust standard deviations of the residuals
 UNEXPLAINED_BY_KNOWN = 8.0  # stated standard deviations of the noise
 UNEXPLAINED_SIZE = 3.0  # standard deviations of the output
 ROUND_OFF = float(np.finfo(float).eps)  # of unit-free values: no noise is smaller
-MISFIT_SIZE = 0.1  # distance of the data from the mean, in standard deviations of the output: less does not matter
+MISFIT_SIZE = 0.1  # distance of the data from the mean, in standard deviations of the output: less is no failure
+NOTICED_SIZE = 0.03  # the same: less does not matter
+SMOOTH = 0.7  # correlation of neighbouring residuals: hardly any of them is noise
 FEW_COPIES = 0.05  # share of the rows
 ROUNDED = 0.05  # share of values that occur in other rows too, from which on a copy may be a measurement of its own
 FALSE_ALARM = 1e-5  # chance that a true law of rows with normal errors is said to be contradicted
 FEWEST_ROWS = 4  # complete rows: with fewer a mean says nothing against a stated total
-LAGS = 3  # rows apart, up to which errors are compared: correlated noise of 30 rows is found more often than with one
-FEWEST_ALIKE = 20  # complete rows along one input: with fewer no correlation is sure
-ALIKE = 3.5  # standard errors; 269 laws of honest families had at most 2.0 (mean -.4, sd .84)
+# Standard errors of the correlation of neighbouring errors that are no chance: one in 10,000 for 8 rows and for 100.
+ALIKE = 4.5
 ALIKE_SIZE = 0.5  # of what the noise explains: less is how values were rounded
 
 
@@ -181,21 +183,43 @@ def law_failure_between(problem: FitProblem, law: Law, predict: Callable[[np.nda
 def data_misfit(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> str:
     """How the mean misses the data of an output by far more than its noise, or smoothly, in words; empty where it does not.
     No fit to the data alone does that: a law or a bound that they contradict pulls it away."""
-    y, scale, variance = problem.data.y[rows], problem.scaling.y_scale, noise_variances(problem, posterior, rows)
-    for t, name in enumerate(problem.data.output_names):
-        seen = ~np.isnan(y[:, t])
-        if not seen.any():
-            continue
-        gap = (y[seen, t] - posterior.mean[seen, t]) / scale[t]
+    variance = noise_variances(problem, posterior, rows)
+    for t, gap, correlation, error in _residuals(problem, posterior, rows):
+        seen = ~np.isnan(problem.data.y[rows, t])
         noise = np.maximum(variance[seen, t], ROUND_OFF**2)  # none where a law fixes an output
         distance, size = np.sqrt(np.mean(gap**2 / noise)), np.sqrt(np.mean(gap**2))
-        if size > MISFIT_SIZE and (distance > CONTRADICTED or is_smooth(gap, problem.x[rows][seen])):
+        if size > MISFIT_SIZE and (distance > CONTRADICTED or correlation > max(SMOOTH, ALIKE * error)):
             who = {"the law": posterior.law, "a bound": posterior.bounding}
-            pulling = " or ".join(word for word in who if who[word] is not None) + f" pulls {name!r} away from its data"
+            pulling = " or ".join(word for word in who if who[word] is not None)
+            pulling = f"{pulling} pulls {problem.data.output_names[t]!r} away from its data"
             if distance > CONTRADICTED:
                 return f"{pulling} by {distance:.3g} standard deviations of the noise"
             return f"{pulling}: the residuals, {size:.2g} of the output's sd, vary smoothly, as noise does not"
     return ""
+
+
+def alike_residuals(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> str:
+    """What a status must say where residuals of neighbouring rows are alike, less than in ``data_misfit``. Warns."""
+    found = [(c / e, t) for t, gap, c, e in _residuals(problem, posterior, rows) if np.mean(gap**2) > NOTICED_SIZE**2]
+    if problem.noise.known is not None or not found:
+        return ""
+    most, t = max(found)
+    if max(most, sum(z for z, _ in found) / np.sqrt(len(found))) < ALIKE:
+        return ""
+    words = f"residuals of {problem.data.output_names[t]!r} are alike in neighbouring rows; intervals may be too narrow"
+    warn(f"{words}: either the law holds only roughly, or the noise is correlated from row to row")
+    return f"converged, but {words}"
+
+
+def _residuals(
+    problem: FitProblem, posterior: Posterior, rows: np.ndarray
+) -> Iterator[tuple[int, np.ndarray, float, float]]:
+    """Each output that is measured, its unit-free residuals, and the correlation of neighbouring ones with its error."""
+    for t in range(problem.n_outputs):
+        seen = ~np.isnan(problem.data.y[rows, t])
+        if seen.any():
+            gap = (problem.data.y[rows[seen], t] - posterior.mean[seen, t]) / problem.scaling.y_scale[t]
+            yield t, gap, *neighbour_correlation(gap, problem.x[rows[seen]])
 
 
 def noise_variances(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> np.ndarray:
@@ -234,12 +258,13 @@ def warn_of_unexplained_values(problem: FitProblem, posterior: Posterior, rows: 
 
 @dataclass(frozen=True)
 class Imbalance:
-    """What complete rows as measured miss one row of the law by, in the order of the inputs."""
+    """What complete rows as measured miss one row of the law by."""
 
     label: str
+    x: np.ndarray  # (n, D)
     values: np.ndarray  # (n,)
     expected: np.ndarray  # (n,) standard deviation that the noise of the fit gives them
-    bias: float  # mean that noise alone causes through the law's curvature
+    bias: np.ndarray  # (n,) mean that noise alone causes through the law's curvature
     round_off: float
     allowed: float  # error that the law itself states
 
@@ -247,24 +272,20 @@ class Imbalance:
         """Mean and its standard error, if the mean is none that noise gives; None if it is."""
         error = max(float(self.values.std(ddof=1)) / np.sqrt(len(self.values)), self.round_off)
         offset = float(self.values.mean())
-        most = float(student.isf(FALSE_ALARM / 2.0, len(self.values) - 1)) * error + 2.0 * abs(self.bias) + self.allowed
+        quantile = float(student.isf(FALSE_ALARM / 2.0, len(self.values) - 1))
+        most = quantile * error + 2.0 * abs(float(self.bias.mean())) + self.allowed
         return (offset, error) if abs(offset) > most else None
 
     def alike(self) -> tuple[float, float] | None:
-        """Correlation of neighbouring rows and size relative to the noise of the fit; None if rows may be independent.
-
-        Independent errors e of mean 0 have sum_k r_k sqrt(n / LAGS) ~ N(0, 1) with r_k = sum_i e_i e_(i+k) / sum_i e_i^2.
-        """
+        """Correlation of neighbouring rows and size relative to the noise of the fit; None if rows may be independent."""
+        certain = np.sign(self.values) * np.maximum(np.abs(self.values) - 2.0 * np.abs(self.bias), 0.0)
         with np.errstate(all="ignore"):
-            errors = self.values / self.expected
-        if self.allowed > 0 or len(errors) < FEWEST_ALIKE or not np.all(np.isfinite(errors)):
+            errors = certain / self.expected
+        if self.allowed > 0 or not np.all(np.isfinite(errors)):
             return None
-        errors = errors - errors.mean()
         size = float(np.sqrt(np.mean(errors**2)))
-        if size < ALIKE_SIZE:
-            return None
-        correlations = [float(errors[lag:] @ errors[:-lag]) / float(errors @ errors) for lag in range(1, LAGS + 1)]
-        return (correlations[0], size) if sum(correlations) * np.sqrt(len(errors) / LAGS) > ALIKE else None
+        correlation, error = neighbour_correlation(errors, self.x)
+        return (correlation, size) if size > ALIKE_SIZE and correlation > ALIKE * error else None
 
 
 def doubts(problem: FitProblem, law: Law, noise: np.ndarray) -> str:
@@ -296,7 +317,6 @@ def imbalances(problem: FitProblem, law: Law, noise: np.ndarray) -> Iterator[Imb
     complete = np.flatnonzero(problem.data.measured[:, law.involved()[: problem.n_outputs]].all(axis=1))
     if law.unknowns or law.derivatives or len(complete) < FEWEST_ROWS:
         return
-    complete = complete[np.argsort(problem.data.x[complete, 0], kind="stable")]
     typical = problem.scaling.restore(typical_rows(problem.data, problem.scaling))
     filled = np.where(problem.data.measured, problem.data.y, typical)[complete]
     x = problem.data.x[complete]
@@ -309,21 +329,21 @@ def imbalances(problem: FitProblem, law: Law, noise: np.ndarray) -> Iterator[Imb
             continue
         yield Imbalance(
             label=law.labels[row],
+            x=problem.x[complete[used], : problem.data.n_inputs],
             values=residual[used, row],
-            expected=expected[used, row] if problem.data.n_inputs == 1 else np.zeros(int(used.sum())),
-            bias=_noise_bias(law, filled, x, row, noise),
+            expected=expected[used, row],
+            bias=_noise_bias(law, filled, x, row, noise)[used],
             round_off=1e-12 * float(magnitude[used, row].max()),
             allowed=float(law.noise[row]),
         )
 
 
-def _noise_bias(law: Law, f: np.ndarray, x: np.ndarray, row: int, noise: np.ndarray) -> float:
-    """Mean residual that noise alone causes through the law's curvature (E[z^2] exceeds the true square)."""
-    bias = 0.0
+def _noise_bias(law: Law, f: np.ndarray, x: np.ndarray, row: int, noise: np.ndarray) -> np.ndarray:
+    """(n,) mean residuals that noise alone causes through the law's curvature (E[z^2] exceeds the true square)."""
+    bias = np.zeros(len(f))
     for step in np.diag(np.sqrt(noise)):
         with np.errstate(all="ignore"):
             sides = law.residual(f + step, x) + law.residual(f - step, x)
             second = (sides - 2.0 * law.residual(f, x))[:, row]
-        usable = second[np.isfinite(second)]
-        bias += 0.5 * float(usable.mean()) if len(usable) else 0.0
+        bias += 0.5 * np.where(np.isfinite(second), second, 0.0)
     return bias

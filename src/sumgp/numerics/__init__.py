@@ -12,6 +12,7 @@ from sumgp.numerics.linear_algebra import (
     cholesky_inverse,
     limited_threads,
     mirrored,
+    neighbour_correlation,
     pivoted_cholesky,
     root,
     schur_condition,

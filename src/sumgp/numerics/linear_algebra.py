@@ -17,11 +17,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 from scipy.linalg import blas, lapack
+from scipy.spatial import cKDTree
 from threadpoolctl import ThreadpoolController
 
 from sumgp.errors import DataError, NumericalError
 
 ZERO_ON_DIAGONAL = "a triangular factor has a zero on its diagonal; allow more noise or choose a rougher kernel"
+NEIGHBOURS = 3  # rows apart along one input, nearest ones in several: with one, slow errors of few rows are not seen
 JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)  # relative, tried in turn: none if possible
 
 
@@ -327,3 +329,22 @@ def bisected(above: Callable[[Any], Any], low: Any, high: Any, halvings: int) ->
         over = above(middle)
         low, high = np.where(over, low, middle), np.where(over, middle, high)
     return low, high
+
+
+def neighbour_correlation(values: np.ndarray, x: np.ndarray) -> tuple[float, float]:
+    """Correlation of values (n,) of neighbouring inputs x (n, D), and its standard error if they are independent.
+
+    Over pairs of neighbours: mean v_i v_j / mean v_i^2, whose variance is then one over the number of pairs. The mean is
+    not subtracted, so that errors of one sign are alike too.
+    """
+    if (count := len(values)) <= NEIGHBOURS:
+        return 0.0, 1.0
+    if x.shape[1] == 1:
+        order = np.argsort(x[:, 0], kind="stable")
+        pairs = np.concatenate([np.stack([order[lag:], order[:-lag]], axis=1) for lag in range(1, NEIGHBOURS + 1)])
+    else:
+        near = cKDTree(x).query(x, k=NEIGHBOURS + 1)[1]
+        pairs = np.stack([np.repeat(np.arange(count), NEIGHBOURS + 1), near.ravel()], axis=1)
+        pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+    mean_square = max(float(np.mean(values**2)), np.finfo(float).tiny)
+    return float(np.mean(values[pairs[:, 0]] * values[pairs[:, 1]])) / mean_square, 1.0 / np.sqrt(len(pairs))
