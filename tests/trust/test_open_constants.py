@@ -30,6 +30,21 @@ def rates(t: np.ndarray) -> np.ndarray:
     return np.column_stack([temperature, 1e8 * np.exp(-5000.0 / temperature)])
 
 
+def test_a_decay_with_the_input_does_not_run_away():
+    def decay(t):
+        return np.column_stack([np.sin(t), np.sin(t) + 50.0 * np.exp(-3.0 * t)])
+
+    _, error = fitted("y = x + A*exp(-k*t)", "xy", "Ak", decay, 0.1, seed=1003)
+    assert error.max() < 0.2  # means ran to 1e112 in the first rows
+
+
+def test_a_constant_whose_sign_is_open_is_positive():
+    gp, _ = fitted(
+        "x**2/a**2 + y**2/b**2 = 1", "xy", "ab", lambda t: np.column_stack([3.0 * np.cos(t), 0.5 * np.sin(t)]), [0.1, 0.03]
+    )
+    assert gp.posterior(T[:1]).constants()["mean"].to_numpy() == pytest.approx([3.0, 0.5], rel=0.1)  # b was -0.48
+
+
 @pytest.mark.filterwarnings("ignore:constants")
 @pytest.mark.parametrize("seed", [1000, 1001])
 def test_constants_of_an_exponential_are_found(seed):

@@ -14,6 +14,7 @@ from sumgp.numerics import bisected
 MET = 1e-6  # of the largest term of a law: a residual at which it holds
 STARTS = (1.0, 0.1, 10.0)  # of constants that no single row tells, in the user's units, besides what single rows suggest
 STEPS = 300  # of their search: an exponential with a large exponent takes about a hundred
+ALIKE = 1.0 + 1e-9  # sums of squares that differ by round-off
 TIED = 1e-6  # smallest singular value of slopes of length one: some constants occur in one combination only
 BEYOND = 1e6  # residual, in units of a law's terms, where it has no value
 DECADES = 30.0  # sizes of outputs that were never measured are looked for between 1e-30 and 1e30
@@ -110,14 +111,19 @@ def shared_constants(law: Law, f: np.ndarray, x: np.ndarray, first: np.ndarray) 
         return np.clip(np.nan_to_num(left, nan=BEYOND), -BEYOND, BEYOND).ravel()
 
     starts = (first, *np.outer(STARTS, np.ones(U)))
-    best = min((least_squares(scaled, c, x_scale="jac", max_nfev=STEPS) for c in starts), key=lambda found: found.cost)
+    with np.errstate(all="ignore"):  # trials far from any sense
+        best = min((least_squares(scaled, c, x_scale="jac", max_nfev=STEPS) for c in starts), key=lambda found: found.cost)
+    found = best.x
+    for i in np.flatnonzero(found < 0):  # of equal values, as r and -r of a circle, the positive one
+        other = np.where(np.arange(U) == i, -found, found)
+        found = other if 0.5 * np.sum(scaled(other) ** 2) <= ALIKE * best.cost else found
     length = np.linalg.norm(best.jac, axis=0)
     if not np.all(length > 0) or np.linalg.svd(best.jac / length)[1][-1] < TIED:
         return None
-    own = np.maximum(np.abs(best.x), np.sqrt(best.fun.size) / length)  # or what changes the law by all of its terms
+    own = np.maximum(np.abs(found), np.sqrt(best.fun.size) / length)  # or what changes the law by all of its terms
     noise = max(2.0 * best.cost / max(best.fun.size - U, 1), np.finfo(float).tiny)
     alone = (best.jac * own).T @ (best.jac * own) / (n * noise) + np.eye(U)
-    return best.x, own * np.sqrt(np.diagonal(np.linalg.inv(alone)))
+    return found, own * np.sqrt(np.diagonal(np.linalg.inv(alone)))
 
 
 def check_constants_matter(law: Law, data: Data, scaling: Scaling) -> None:
