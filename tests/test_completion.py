@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,20 @@ def test_curved_law_fills_with_the_root_nearest_the_fit() -> None:
     with pytest.warns(SumGPWarning, match=r"1 row \(7, counted from 0\)"):
         impossible = gp.completion(t, holed)
     assert not impossible.determined[7].any()
+
+
+def test_cells_that_the_fit_did_not_foresee_are_named() -> None:
+    t = np.linspace(0.0, 6.0, 20)
+    Y = np.stack([np.cos(t), np.sin(t)], axis=1) + 0.05 * np.random.default_rng(0).standard_normal((20, 2))
+    gp = ConstrainedGP("z**2 + v**2 = 1", outputs=["z", "v"], **FAST).fit(t, Y)
+    new = np.stack([np.cos(t), np.full(20, np.nan)], axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gp.posterior(t + 0.1, given=new[:, [1, 1]])
+        gp.completion(t, new)
+    new[3, 0], new[5, 0] = -9999.0, 80.0
+    with pytest.warns(SumGPWarning, match="row 3, output 'z' is -9999, where .* was expected, and 1 more cell"):
+        gp.posterior(t, given=new)
 
 
 def test_tables_blocks_and_words() -> None:

@@ -50,6 +50,7 @@ def real_keys() -> set[str]:
         keys |= report_keys(law, rows=40, solver=sumgp.Markov(), **quick)
     keys |= report_keys("z + v = 1", rows=60, solver=sumgp.Vecchia(), **quick)
     keys |= report_keys(f"{SQUARES} +- unknown", **quick) | report_keys(f"{SQUARES}; d(z, t) = v", **quick)
+    keys |= report_keys("z + v = a + b", constants={"a": "unknown", "b": "unknown"}, **quick)
     keys |= report_keys("d(z, t) = v; d(v, t) = -k*z", constants={"k": "unknown"}, uncertainty="plug-in", restarts=0)
     return keys | dated_keys() | command_keys()
 

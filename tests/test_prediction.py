@@ -102,6 +102,7 @@ def test_samples_are_repeatable_on_the_law_and_have_the_posteriors_moments(mixed
     assert draws.shape == (4000, 9, 3)
     np.testing.assert_array_equal(draws[:], mixed.sample(4000, random_state=3))
     assert not np.array_equal(draws, mixed.sample(4000, random_state=4))
+    assert mixed.sample(0).shape == (0, *draws.shape[1:])
     np.testing.assert_allclose(draws.sum(axis=2), 1.0, atol=1e-10)
     assert np.max(np.abs(draws.mean(axis=0) - mixed.mean) / mixed.std) < 0.1
     np.testing.assert_allclose(draws.std(axis=0), mixed.std, rtol=0.12)

@@ -30,7 +30,9 @@ SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 UNREADABLE = (ValueError, KeyError, IndexError, TypeError, OSError, EOFError, SyntaxError, zipfile.BadZipFile, zlib.error)
 FORMULA_SIGNS = ("=", "+", "-", "@")  # a cell that begins with one is a formula to spreadsheets
 DATE_LIKE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}.*|\d{4}-\d{2}.*")
-MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "-", "?"]
+# Numbers as people write them: 1,234.5 and 1.234,5, 1 234.5, 12 %, and a minus sign of its own.
+WRITTEN_NUMBER = re.compile(r"[-+\u2212]?\s*\d[\d.,'\u2019\s]*[%\u2030]?")
+MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "-", "?"]
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,10 @@ def _numbers(column: pd.Series, name: str, source: str, decimal: str) -> np.ndar
                 remedy = "write dates as year-month-day, 2024-05-31, in every row of an input column"
             elif decimal == "." and _is_number(word.replace(",", ".")):
                 remedy = "it looks like a decimal comma: add --decimal ,"
+                if re.fullmatch(r"\d{1,3},\d{3}", word):
+                    remedy = "write 1234 without a comma between thousands, or add --decimal , if it is a decimal comma"
+            elif WRITTEN_NUMBER.fullmatch(word):
+                remedy = "write plain numbers, -1234.5, without signs between thousands and without %"
             elif row == filled[0] and not any(_is_number(str(cell).strip()) for cell in column.dropna()):
                 remedy = "name the columns with --outputs, without it"
             got = f"{word[:40]!r} in row {row + 1}"
@@ -184,12 +190,14 @@ def _read_text(path: Path, reading: Reading) -> pd.DataFrame:
             )
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, csv.Error) as error:
         raise DataError(
-            f"{path}: not a table of {len(header)} columns ({_first_line(error)}); check quotes and separators"
+            f"{path}: not a table of {len(header)} columns ({_first_line(error)}); check quotes and separators, and that "
+            "the first line holds the names of the columns"
         ) from error
     except UnicodeDecodeError as error:
         raise _encoding(path) from error
     frame.columns = pd.Index(header)
-    return frame
+    filled = np.flatnonzero(frame.notna().any(axis=1))
+    return frame.iloc[: filled[-1] + 1 if len(filled) else 0]  # spreadsheets write empty rows after the last
 
 
 def header_line(path: Path) -> str:

@@ -25,8 +25,9 @@ from sumgp.errors import DataError, Status
 from sumgp.estimator import preparation, soundness
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared, soft_law_report
 from sumgp.estimator.stated import bounds_status, warn_if_repeats_contradict
-from sumgp.estimator.unmeasured import open_branch, resting_on_prior
-from sumgp.laws import Law, check_law, complete_scaling, learnt_errors, with_errors
+from sumgp.estimator.unmeasured import open_branch, open_constants, resting_on_prior
+from sumgp.estimator.wrapped import wrapped_angle
+from sumgp.laws import Law, SumLaw, check_law, complete_scaling, learnt_errors, with_errors
 from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Bounding, Completion, Posterior, RowPosterior, complete_rows, given_rows
@@ -168,7 +169,12 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             if not status and not measured.all():
                 status = open_branch(posterior, imposed, measured, predict)
             doubt = soundness.doubts(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
-            status = status or doubt or soundness.alike_residuals(problem, posterior, rows)
+            status = status or doubt
+            if not isinstance(imposed, SumLaw) or imposed.is_periodic:
+                status = status or wrapped_angle(problem, imposed)
+            if imposed.unknowns and not imposed.derivatives:
+                self.fit_report_.details.update(open_constants(posterior))
+            status = status or soundness.alike_residuals(problem, posterior, rows)
         if problem.noise.known is not None:
             warn_if_repeats_contradict(problem)
         return status

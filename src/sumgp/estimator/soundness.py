@@ -223,21 +223,21 @@ def _residuals(
 
 
 def noise_variances(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> np.ndarray:
-    """(n, T) of the fit, or as known, unit-free."""
+    """(n, T) of the fit, or as known, unit-free; rows of little weight have more."""
     if problem.noise.known is not None:
         return problem.noise.known[rows]
-    return np.tile(
-        posterior.fitted.weights @ [np.diagonal(component.noise_covariance) for component in posterior.fitted.components],
-        (len(rows), 1),
-    )
+    each = [np.diagonal(component.noise_covariance) for component in posterior.fitted.components]
+    factor = np.ones(len(problem.y)) if problem.noise.row_factor is None else problem.noise.row_factor
+    return factor[rows, None] * (posterior.fitted.weights @ each)
 
 
 def warn_of_unexplained_values(problem: FitProblem, posterior: Posterior, rows: np.ndarray) -> None:
     """Name the measured value of each output that the fit's noise explains least, where it cannot: further from the mean
     than others by far, and by more than the stated noise or the output's own size allow."""
     y, scale = problem.data.y[rows], problem.scaling.y_scale
-    gap = np.abs(y - posterior.mean)
     known = problem.noise.known
+    variance = np.ones((1, 1)) if known is not None else noise_variances(problem, posterior, rows) + ROUND_OFF**2
+    gap = np.abs(y - posterior.mean) * np.sqrt(np.median(variance, axis=0) / variance)
     for t, name in enumerate(problem.data.output_names):
         seen = ~np.isnan(gap[:, t])
         if seen.sum() < 4:

@@ -1,15 +1,17 @@
-"""Outputs that were never measured, or on one side only: whether the law leaves open where they lie."""
+"""Outputs never measured, or on one side only, and unknown constants: whether the law leaves open where they lie."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from sumgp.errors import warn
-from sumgp.laws import Law
-from sumgp.prediction import Posterior
+from sumgp.laws import UNKNOWN_VARIANCE, Law
+from sumgp.prediction import Posterior, constants_posterior
+from sumgp.strategies import warn_of_open_constants
 
 REACH = 3.0  # how far another value is looked for, in the largest value of the output
 TRIED = 200  # values of the output at each row
@@ -57,6 +59,16 @@ def resting_on_prior(posterior: Posterior, measured: np.ndarray) -> str:
             warn(f"{words}: it is about {size:.2g} with a standard deviation of {sd:.2g}; measure it at a few rows")
             return f"converged, but {words}"
     return ""
+
+
+def open_constants(posterior: Posterior) -> dict[str, Any]:
+    """Warnings of the unknown constants of a law without derivatives that law and data leave open, for the report. Warns."""
+    fitted, x = posterior.fitted, posterior.x[:1]
+    found = constants_posterior(fitted, posterior.scaling.inputs(x), x)
+    if fitted.law is None or not found.names:
+        return {}
+    prior_sd = np.sqrt(UNKNOWN_VARIANCE) * fitted.law.scale[fitted.law.constants]
+    return warn_of_open_constants(found.names, found.mean(), found.covariance(), prior_sd)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from sumgp.laws.geometry import Bend, Projection, UnitFreeLaw, bend, make_unit_f
 from sumgp.laws.law import Constraint, Law, SumLaw, Unknown
 from sumgp.laws.learnt import LearntError, learnt_errors, with_errors
 from sumgp.laws.points import (
+    UNKNOWN_VARIANCE,
     Imbalance,
     LawSetup,
     RightSides,

@@ -163,6 +163,11 @@ class SumLaw(Law):
         return all(t.is_identity for _, t in self.columns)
 
     @property
+    def is_periodic(self) -> bool:
+        """True if an output enters as an angle."""
+        return any(not t.is_identity and t.branches.period is not None for _, t in self.columns)
+
+    @property
     def has_constant_coefficients(self) -> bool:
         """True if F does not depend on x and every row holds everywhere."""
         return isinstance(self.coefficients, np.ndarray) and all(w is None for w in self.where)

@@ -12,7 +12,7 @@ from sumgp.data import Data, Scaling, in_bulk
 from sumgp.errors import ConstraintError
 from sumgp.laws.geometry import UnitFreeLaw, make_unit_free
 from sumgp.laws.law import Law, SumLaw
-from sumgp.laws.sizes import solve_for_columns, typical_spread
+from sumgp.laws.sizes import check_constants_matter, shared_constants, solve_for_columns, typical_spread
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,9 @@ CONTRADICTION = 1e-8  # of the terms of two rows: more than round-off, less than
 
 
 def check_law(law: Law, data: Data, scaling: Scaling) -> None:
-    """Raise ConstraintError where no outputs meet a linear law without derivatives at a training row."""
+    """Raise ConstraintError where no outputs meet a linear law without derivatives at a training row, or all do."""
+    if law.unknowns:
+        check_constants_matter(law, data, scaling)
     if not isinstance(law, SumLaw) or not law.is_linear or law.derivatives:
         return
     _check_finite(law, data)
@@ -133,7 +135,7 @@ def _check_each_row(law: SumLaw, data: Data, scaling: Scaling) -> None:
             )
 
 
-UNKNOWN_VARIANCE = 100.0  # of a constant, in units of the spread with which single rows suggest it
+UNKNOWN_VARIANCE = 100.0  # of a constant, in units of the spread with which single rows, or slopes, suggest it
 MOST_POINTS = 300  # of a law besides the training rows: its factor takes n^3
 ROWS_PER_POINT = 2  # of the grid for one input, at most: with more of them errors are no lower
 MOST_SPREAD = 7  # power of two of the points between training rows with several inputs
@@ -201,6 +203,8 @@ def set_up_law(law: Law, data: Data, scaling: Scaling, spacing: float) -> LawSet
     if U:
         values = solve_for_columns(law, typical, data.x, scaling, np.arange(T, T + U))
         centre, spread = np.median(values, axis=0), typical_spread(values)
+        if U > 1 and data.measured.any(axis=0).all():
+            centre, spread = shared_constants(law, shift + scale * typical, data.x, centre) or (centre, spread)
         size = np.maximum(spread, 1e-3 * np.abs(centre))
         shift = np.concatenate([shift, centre])
         scale = np.concatenate([scale, np.where(size > 0, size, 1.0)])

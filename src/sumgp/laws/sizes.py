@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import least_squares
 
-from sumgp.data import Scaling, in_bulk
+from sumgp.data import Data, Scaling, in_bulk
+from sumgp.errors import ConstraintError
 from sumgp.laws.geometry import make_unit_free, project
 from sumgp.laws.law import Law
 from sumgp.numerics import bisected
 
 MET = 1e-6  # of the largest term of a law: a residual at which it holds
+STARTS = (1.0, 0.1, 10.0)  # of constants that no single row tells, in the user's units, besides what single rows suggest
+STEPS = 300  # of their search: an exponential with a large exponent takes about a hundred
+ALIKE = 1.0 + 1e-9  # sums of squares that differ by round-off
+TIED = 1e-6  # smallest singular value of slopes of length one: some constants occur in one combination only
+BEYOND = 1e6  # residual, in units of a law's terms, where it has no value
 DECADES = 30.0  # sizes of outputs that were never measured are looked for between 1e-30 and 1e30
 
 
@@ -79,3 +86,56 @@ def _natural_size(law: Law, f: np.ndarray, x: np.ndarray, column: int, left: np.
     if reaches(-DECADES) or not reaches(DECADES):
         return 1.0
     return float(10.0 ** bisected(reaches, -DECADES, DECADES, 40)[1])
+
+
+def shared_constants(law: Law, f: np.ndarray, x: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Constants (U,) that rows ``f`` (n, T) in the user's units have in common, and with which spread (U,) one row alone
+    would suggest them if their size were known. None where ``first``, the suggestion of single rows, is to be kept: each
+    row determines all constants, or all rows together do not.
+    """
+    U, n = len(law.unknowns), len(f)
+
+    def filled(constants: np.ndarray) -> np.ndarray:
+        return np.concatenate([f, np.tile(constants, (n, 1))], axis=1)
+
+    with np.errstate(all="ignore"):
+        terms = law.magnitude(filled(first), x)
+        slopes = np.nan_to_num(law.jacobian(filled(first), x)[:, :, law.unknown_columns], posinf=0.0, neginf=0.0)
+    if np.all(np.linalg.matrix_rank(slopes * np.where(first != 0, first, 1.0)) == U) or not np.isfinite(terms).any():
+        return None
+    size = np.sqrt(np.nanmean(np.where(np.isfinite(terms), terms, np.nan) ** 2, axis=0))
+
+    def scaled(constants: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            left = law.residual(filled(constants), x) / size
+        return np.clip(np.nan_to_num(left, nan=BEYOND), -BEYOND, BEYOND).ravel()
+
+    starts = (first, *np.outer(STARTS, np.ones(U)))
+    with np.errstate(all="ignore"):  # trials far from any sense
+        best = min((least_squares(scaled, c, x_scale="jac", max_nfev=STEPS) for c in starts), key=lambda found: found.cost)
+    found = best.x
+    for i in np.flatnonzero(found < 0):  # of equal values, as r and -r of a circle, the positive one
+        other = np.where(np.arange(U) == i, -found, found)
+        found = other if 0.5 * np.sum(scaled(other) ** 2) <= ALIKE * best.cost else found
+    length = np.linalg.norm(best.jac, axis=0)
+    if not np.all(length > 0) or np.linalg.svd(best.jac / length)[1][-1] < TIED:
+        return None
+    own = np.maximum(np.abs(found), np.sqrt(best.fun.size) / length)  # or what changes the law by all of its terms
+    noise = max(2.0 * best.cost / max(best.fun.size - U, 1), np.finfo(float).tiny)
+    alone = (best.jac * own).T @ (best.jac * own) / (n * noise) + np.eye(U)
+    return found, own * np.sqrt(np.diagonal(np.linalg.inv(alone)))
+
+
+def check_constants_matter(law: Law, data: Data, scaling: Scaling) -> None:
+    """Raise ConstraintError where a law holds for any outputs once its unknown constants are zero: k*z**2 + m*v**2 = E."""
+    f = np.zeros((len(data.x), law.n_columns))
+    f[:, : law.unknown_columns.start] = 1.0
+    f[:, : data.y.shape[1]] = scaling.y_shift + scaling.y_scale * np.random.default_rng(0).standard_normal(data.y.shape)
+    with np.errstate(all="ignore"):
+        trivial = np.all(law.residual(f, data.x) == 0, axis=0)
+    if np.all(trivial):
+        names = ", ".join(law.unknowns)
+        raise ConstraintError(
+            f"constants: {law.labels[0]!r} holds for any outputs where {names} are zero, so that only ratios of constants "
+            f"matter; give the value of one of them, e.g. constants={{{law.unknowns[0]!r}: 1.0}}"
+        )

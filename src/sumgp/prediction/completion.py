@@ -31,6 +31,7 @@ SHOWN_ROWS = 5  # of the table in a notebook
 NAMED_ROWS = 5  # in a warning
 DIGITS = 14  # of a row's largest cell that hold no round-off
 MOST_DECIMALS = 22  # whose power of ten is a double without error
+UNFORESEEN = 10.0  # standard deviations of a new measurement, beyond which a cell is named in a warning
 TRACE = 1e-9  # of an output's standard deviation: below zero by round-off
 
 
@@ -151,6 +152,7 @@ def given_rows(posterior: Posterior, y: np.ndarray) -> RowPosterior:
     fitted, freedom = with_row_correlation(posterior.fitted, inputs, outputs, posterior.closed)
     parts: list[RowGaussians] = []
     laws: list[Balanced] = []
+    used: list[np.ndarray] = []
     for start in range(0, len(y), BLOCK):
         block = slice(start, start + BLOCK)
         x, cells = posterior.x[block], y[block]
@@ -158,10 +160,12 @@ def given_rows(posterior: Posterior, y: np.ndarray) -> RowPosterior:
         with limited_threads(1):
             part = given_cells(fitted, rows, balance, posterior.closed, freedom)
             parts.append(part)
+            used.append(rows.used)
             laws.append(_balanced(balance, part, x, np.isnan(cells)))
     unmet = np.flatnonzero(np.concatenate([law.unmet for law in laws]))
     if len(unmet):
         _warn_of_unmet(unmet)
+    _warn_of_unforeseen(posterior, np.where(np.concatenate(used), np.nan, y), np.concatenate([p.noise for p in parts]))
     measured = np.concatenate([law.y for law in laws]), np.concatenate([law.covariance for law in laws])
     f = np.concatenate([p.f for p in parts]), np.concatenate([p.f_covariance for p in parts])
     fixed = np.concatenate([law.determined for law in laws])
@@ -237,6 +241,25 @@ def _warn_of_negative(mean: np.ndarray, measured: np.ndarray, posterior: Posteri
         warn(
             f"complete: {counted(int(below[t]), 'filled cell')} of {name!r} below zero, where no measured one is; "
             f"if that cannot be, add the law {name + ' >= 0'!r}"
+        )
+
+
+def _warn_of_unforeseen(posterior: Posterior, new: np.ndarray, noise: np.ndarray) -> None:
+    """Cells ``new`` (n, T) to the fit (NaN elsewhere) that it did not foresee, with unit-free ``noise`` variances (n, T)."""
+    rows = np.flatnonzero(np.any(~np.isnan(new), axis=1))
+    if not len(rows):
+        return
+    expected = replace(posterior, x=posterior.x[rows])
+    sd = np.sqrt(expected.std**2 + noise[rows] * posterior.scaling.y_scale**2)
+    away = np.nan_to_num(np.abs(new[rows] - expected.mean) / sd)
+    more = int(np.sum(away > UNFORESEEN)) - 1
+    if more >= 0:
+        i, t = np.unravel_index(np.argmax(away), away.shape)
+        warn(
+            f"Y: row {rows[i]}, output {posterior.data.output_names[t]!r} is {new[rows[i], t]:g}, where "
+            f"{expected.mean[i, t]:.4g} with a standard deviation of {sd[i, t]:.2g} was expected"
+            + (f", and {counted(more, 'more cell')} so far off" if more else "")
+            + "; the rest of such a row follows that cell: correct it, or write NaN"
         )
 
 

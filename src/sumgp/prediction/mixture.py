@@ -66,6 +66,8 @@ def mixture_draws(
 
     The noise of measurements is multiplied by ``noise_scale`` (T,): the outputs' scales, or zeros for true values.
     """
+    if not count:
+        return np.zeros((0, len(points.x), len(noise_scale)))
     generator = np.random.default_rng(random_state)
     owners = np.sort(generator.choice(len(fitted.weights), size=count, p=fitted.weights))
     parts = []

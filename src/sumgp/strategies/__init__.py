@@ -6,6 +6,7 @@ from sumgp.strategies.conditioned import Conditioned
 from sumgp.strategies.eliminated import CONTRADICTED
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed
 from sumgp.strategies.linearized import LawEngine, Linearized, law_spacing
+from sumgp.strategies.open_constants import warn_of_open_constants
 from sumgp.strategies.own_outputs import Cells, OwnComponent, with_own_noises
 from sumgp.strategies.problem import (
     DEFAULT_RESTARTS,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,12 +10,13 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from sumgp.errors import ConstraintError, DataError, NumericalError, Status, warn
-from sumgp.laws import Law
+from sumgp.laws import UNKNOWN_VARIANCE, Law
 from sumgp.numerics import triangular_inverse
 from sumgp.strategies.collocation_component import Candidate, CollocationComponent
-from sumgp.strategies.collocation_path import MOST_POINTS, UNKNOWN_VARIANCE, Path
+from sumgp.strategies.collocation_path import MOST_POINTS, Path
 from sumgp.strategies.collocation_setting import Setting, kernel_families
 from sumgp.strategies.gradient_matching import match_gradients
+from sumgp.strategies.open_constants import warn_of_open_constants
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 
 MISSED = 0.03  # residual between the points, as a share of the law's terms, from which on a fit says so
@@ -25,10 +25,6 @@ SMALLEST_WEIGHT = 5e-3  # of a candidate that is kept
 # few rows a fit without a law can seem to predict better than any truth does.
 WORSE_THAN_WITHOUT, WORSE_EACH = 10.0, 0.25
 UNEXPLAINED = 0.4  # noise variance, as a share of an output's: no solution that was found follows its data
-OPEN, TIED = 0.5, 0.995  # sd of a constant in units of its prior's, and correlations, above which it is called open
-# Sd as a share of the constant's size, and correlation, above which its interval is called rough: it is that of a law
-# linearised in its constants.
-ROUGH_SHARE, ROUGH_TIE = 0.3, 0.97
 
 
 @dataclass(frozen=True)
@@ -181,33 +177,11 @@ def _by_name(candidates: list[Candidate], weights: np.ndarray) -> dict[str, floa
 
 def _constants_report(path: Path, components: tuple[CollocationComponent, ...], weights: np.ndarray) -> dict[str, Any]:
     """Constants that data and law leave open, with a warning."""
-    open_ = list(_open_constants(path.setting.law, components[int(np.argmax(weights))]))
-    for text in open_:
-        warn(text)
-    return {"open_constants": open_} if open_ else {}
-
-
-def _open_constants(law: Law, component: CollocationComponent) -> Iterator[str]:
-    U = len(law.unknowns)
+    component, U = components[int(np.argmax(weights))], len(path.setting.law.unknowns)
     if not U:
-        return
-    covariance = component.root[-U:] @ component.root[-U:].T
-    sd = np.sqrt(np.diagonal(covariance))
-    correlation = np.abs(covariance / np.outer(sd, sd)) - np.eye(U)
+        return {}
     assert component.law is not None
     where = component.law.constants
     unit_free = (component.law.shift[where] / component.law.scale[where]) + component.weights[-U:]
-    for i, name in enumerate(law.unknowns):
-        other = law.unknowns[int(np.argmax(correlation[i]))]
-        if sd[i] > OPEN * np.sqrt(UNKNOWN_VARIANCE):
-            yield (
-                f"constants: the law and the data leave {name!r} open; its interval rests on the prior. "
-                "Measure where it matters, or give its value"
-            )
-        elif correlation[i, :i].max(initial=0.0) > TIED:
-            yield (f"constants: only a combination of {name!r} and {other!r} is determined; give the value of one of them")
-        elif correlation[i].max() > ROUGH_TIE and sd[i] > ROUGH_SHARE * abs(unit_free[i]):
-            yield (
-                f"constants: {name!r} can hardly be distinguished from {other!r}, and its interval is rough; measure over a "
-                "longer range, or give the value of one of them"
-            )
+    covariance = component.root[-U:] @ component.root[-U:].T
+    return warn_of_open_constants(path.setting.law.unknowns, unit_free, covariance, np.full(U, np.sqrt(UNKNOWN_VARIANCE)))

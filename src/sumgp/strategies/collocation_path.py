@@ -11,6 +11,7 @@ from scipy.interpolate import CubicSpline, RBFInterpolator
 
 from sumgp.errors import NumericalError, Status
 from sumgp.hyperparameters import OutputFit, fit_output
+from sumgp.laws import UNKNOWN_VARIANCE
 from sumgp.lawsolve import FINE_LEVELS, LEVELS, CollocationProblem, CollocationSolution, law_volume, solve_collocation
 from sumgp.solvers import ValueBasis
 from sumgp.strategies.collocation_component import Candidate
@@ -29,7 +30,6 @@ NOISE_UPDATES = 2  # of the noise by the residuals of the last solve, each follo
 # noise at first stays there, though the law tells otherwise.
 LARGEST_NOISE = 0.3**2
 VOLUME_ROUNDS = 5  # of constants, prior variances and the room that the law leaves, which depend on each other
-UNKNOWN_VARIANCE = 100.0  # of a constant, in units of its spread by gradient matching
 # Prior variance of an output, in units of the most probable one given the data, or given gradient matching where it was
 # never measured: a variance that fits sparse data alone makes sharp turns of the law too costly.
 MORE_VARIANCE = 4.0

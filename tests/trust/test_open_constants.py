@@ -1,0 +1,100 @@
+"""Several unknown constants in one law: found from all rows together, and named where law and data leave them open."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from sumgp import ConstrainedGP
+from sumgp.errors import ConstraintError, SumGPWarning
+
+T = np.linspace(0.0, 5.0, 20)
+ASKED = np.linspace(0.0, 5.0, 40)
+UNKNOWN = "unknown"
+
+
+def fitted(law: str, outputs: str, constants: str, truth, noise, seed: int = 1000) -> tuple[ConstrainedGP, np.ndarray]:
+    """A fit to rows of ``truth`` (n, T) with this noise, and the errors of its means in standard deviations of the truth."""
+    y = truth(T) + np.random.default_rng(seed).standard_normal((len(T), len(outputs))) * noise
+    named = dict.fromkeys(constants, UNKNOWN)
+    gp = ConstrainedGP(
+        law, outputs=list(outputs), inputs=["t"], constants=named, uncertainty="plug-in", restarts=0, kernel="rbf"
+    ).fit(T, y)
+    there = truth(ASKED)
+    return gp, np.sqrt(np.mean((gp.predict(ASKED) - there) ** 2, axis=0)) / there.std(axis=0)
+
+
+def rates(t: np.ndarray) -> np.ndarray:
+    """Temperature and the rate of a reaction after Arrhenius."""
+    temperature = 300.0 + 20.0 * np.sin(t)
+    return np.column_stack([temperature, 1e8 * np.exp(-5000.0 / temperature)])
+
+
+def test_a_decay_with_the_input_does_not_run_away():
+    def decay(t):
+        return np.column_stack([np.sin(t), np.sin(t) + 50.0 * np.exp(-3.0 * t)])
+
+    _, error = fitted("y = x + A*exp(-k*t)", "xy", "Ak", decay, 0.1, seed=1003)
+    assert error.max() < 0.2  # means ran to 1e112 in the first rows
+
+
+def test_a_constant_whose_sign_is_open_is_positive():
+    gp, _ = fitted(
+        "x**2/a**2 + y**2/b**2 = 1", "xy", "ab", lambda t: np.column_stack([3.0 * np.cos(t), 0.5 * np.sin(t)]), [0.1, 0.03]
+    )
+    assert gp.posterior(T[:1]).constants()["mean"].to_numpy() == pytest.approx([3.0, 0.5], rel=0.1)  # b was -0.48
+
+
+@pytest.mark.filterwarnings("ignore:constants")
+@pytest.mark.parametrize("seed", [1000, 1001])
+def test_constants_of_an_exponential_are_found(seed):
+    gp, error = fitted("k = A*exp(-E/T)", "Tk", "AE", rates, [1.0, 0.5], seed)
+    assert error.max() < 0.2  # was 1.0: single rows suggest A = 8, E = 1
+    found = gp.posterior(T[:1]).constants()
+    assert found.loc["E", "lower"] < 5000.0 < found.loc["E", "upper"]
+    assert gp.fit_report_.status == "converged"
+
+
+def test_constants_that_are_tied_but_known_give_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SumGPWarning)
+        gp, _ = fitted("log(k) = A - E/T", "Tk", "AE", rates, [0.3, 0.1])
+    assert abs(gp.posterior(T[:1]).constant_correlations().loc["A", "E"]) > 0.99
+
+
+def test_a_saturation_that_is_not_reached():
+    def slow(t):
+        s = 0.2 + 0.15 * np.sin(t)
+        return np.column_stack([s, 50.0 * s / (10.0 + s)])
+
+    with pytest.warns(SumGPWarning, match="'M' can hardly be distinguished from 'K'|leave 'M' open"):
+        gp, error = fitted("v = M*s/(K + s)", "sv", "MK", slow, [0.01, 0.05])
+    assert error.max() < 0.1  # was 0.36: a pole among the rows
+    assert gp.fit_report_["open_constants"]
+
+
+def test_a_line_seen_over_a_short_range():
+    def short(t):
+        x = 2.0 + 0.05 * np.sin(t)
+        return np.column_stack([x, 10.0 - 2.0 * x])
+
+    with pytest.warns(SumGPWarning, match="constants"):
+        gp, _ = fitted("y = a + b*x", "xy", "ab", short, [0.1, 0.1])
+    found = gp.posterior(T[:1]).constants()
+    assert found.loc["b", "lower"] < -2.0 < found.loc["b", "upper"]  # was 0.8 to 3.2
+
+
+@pytest.mark.parametrize("law", ["y = a*b*x**2", "x + y = a + b"])
+def test_constants_of_which_only_one_combination_matters(law):
+    def pair(t):
+        x = 2.0 + np.sin(t)
+        return np.column_stack([x, 6.0 * x**2 if "*" in law else 6.0 - x])
+
+    with pytest.warns(SumGPWarning, match="leave 'a' open"):
+        fitted(law, "xy", "ab", pair, [0.1, 0.1])
+
+
+@pytest.mark.parametrize(("law", "constants"), [("k/2*z**2 + m/2*v**2 = E", "kmE"), ("k*z = m*v", "km")])
+def test_a_law_that_constants_of_zero_meet_is_refused(law, constants):
+    with pytest.raises(ConstraintError, match="only ratios of constants matter; give the value of one of them"):
+        fitted(law, "zv", constants, lambda t: np.column_stack([np.sin(t), np.cos(t)]), [0.1, 0.1])
