@@ -15,9 +15,9 @@ from sumgp.solvers.dense import Dense, Evidence, Solver
 NUMBER = 8  # bytes
 WORKSPACE = 60e6  # bytes of blocks that are worked on together, whatever the rows
 EXACT_ROWS = 1024  # of a map, up to which one factor for all of its rows costs less than nodes for each point
-# Rows times latents up to which predictions are averaged over hyperparameters, and outputs are tried one by one even where
-# no latent is lost. With more this gains little: 600 and 1,000 rows of two latents, 24 tuning maps, errors 1.001 times as
-# large without, log densities of a value .001 lower, in a third of the time.
+# Rows times latents up to which predictions are averaged over hyperparameters. With more this gains little: 600 and 1,000
+# rows of two latents, 24 tuning maps, errors 1.001 times as large without, log densities of a value .001 lower, in a third
+# of the time.
 FEW_VALUES = 1024
 MOST_DRAWS = 8  # that few values are averaged over
 
