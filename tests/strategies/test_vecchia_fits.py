@@ -359,6 +359,9 @@ def test_chosen_for_large_maps_only(monkeypatch: pytest.MonkeyPatch) -> None:
     coupled = ConstrainedGP("a*b + c = 1", outputs=NAMES, solver=Dense())._problem(x, sphere(x), print)[0].law
     assert preparation.choose_solver(model, data_, curved, None)[0] == Automatic()
     assert preparation.choose_solver(model, data_, coupled, None)[0] == Automatic()
+    few = data_.at(np.arange(210))
+    assert preparation.choose_solver(model, few, laws["hard"], None)[0] == Vecchia()  # no slower than larger maps
+    assert preparation.choose_solver(model, data_.at(np.arange(190)), laws["hard"], None)[0] == Automatic()
     monkeypatch.setattr(preparation, "PLAIN_MAP", 1200)
     assert preparation.choose_solver(model, data_, laws["hard"], None)[0] == Automatic()
 

@@ -38,9 +38,9 @@ class _LogPosterior(NamedTuple):
 
 
 def drawn_fits(search: MapSearch, random_state: int, draws: int = DRAWS) -> DrawnFits | None:
-    """A few draws where the kernels were compared on all rows, None elsewhere: many rows leave little doubt."""
+    """A few draws where rows are few, None elsewhere: many rows leave little doubt."""
     ends, N = _within_reach(search), len(search.best.objective.rows.x)
-    if search.compared_on < N:
+    if not search.few:
         return None
     maxima = [MapEstimate(end.found.parameters, end.found.value, Status.CONVERGED, ()) for end in ends]
     curvatures = [N * np.linalg.inv(end.found.metric) for end in ends]

@@ -48,7 +48,7 @@ from sumgp.strategies.vecchia_own import SharedSearch, with_own_outputs
 from sumgp.strategies.vecchia_regions import unlike_regions
 
 LEAST_COMPLETE = 0.2  # share of the rows in which every output is measured, for an automatic choice
-FEWEST_FOR_CHOICE = 300  # rows in which every output is measured, for the same
+FEWEST_FOR_CHOICE = 200  # rows in which every output is measured, for the same
 FEWEST_COMPLETE = 50  # rows in which every output is measured
 FURTHER_TERMS = 2  # of longer range, added to a kernel of our choice: fields over short, middle and long distances
 ALL_NOISE = 0.95  # share of an output's variance that is noise, from which on its map shows nothing

@@ -28,8 +28,27 @@ def drawn(N: int, kernel: Kernel, sd: float, seed: int = 0) -> tuple[np.ndarray,
     return x[:N], f[:N] + rng.standard_normal(N), x[N:]
 
 
+@pytest.fixture(autouse=True)
+def by_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes are the subject: no more than 77 rows are used as they are."""
+    monkeypatch.setattr(module, "EXACT_ROWS", 77)
+
+
+def test_few_rows_are_used_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = Matern(0.3, nu=1.5)
+    x, w, at = drawn(300, kernel, 0.5)
+    noise = np.linspace(0.5, 2.0, 300)
+    monkeypatch.setattr(module, "EXACT_ROWS", 300)
+    found = LatentField(x, 1.0 / noise, (w / noise)[:, None], np.array([4.0]), kernel, C, 100).marginals(at)
+    mean, sds = dense(x, w, noise, kernel, 4.0, at)
+    np.testing.assert_allclose(found.mean[:, 0], mean, atol=1e-8)
+    np.testing.assert_allclose(np.sqrt(found.covariance[:, 0, 0]), sds, atol=1e-8)
+
+
 @pytest.mark.parametrize("by_matrices", [False, True])
-def test_all_points_as_nodes_is_exact(by_matrices: bool) -> None:
+@pytest.mark.parametrize("exact_rows", [0, 77])
+def test_all_points_as_nodes_is_exact(by_matrices: bool, exact_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "EXACT_ROWS", exact_rows)
     rng = np.random.default_rng(0)
     x = rng.uniform(size=(77, 2))
     x[5] = x[6]
@@ -46,7 +65,7 @@ def test_all_points_as_nodes_is_exact(by_matrices: bool) -> None:
         np.testing.assert_allclose(np.sqrt(np.diagonal(covariance[i, i])), expected[1], atol=1e-8)
     off = field.marginals(at).covariance[:, 0, 1]
     np.testing.assert_allclose(off, 0.0, atol=1e-10)
-    assert field.is_small is not by_matrices
+    assert field.is_small is (exact_rows == 77 and not by_matrices)
     if field.is_small:
         for own, found in zip(field.at_own_rows, field.marginals(x), strict=True):
             np.testing.assert_allclose(own, found, atol=1e-8)

@@ -18,10 +18,10 @@ from sumgp.errors import NumericalError
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
 from sumgp.solvers.vecchia.evidence import AT_ONCE
 from sumgp.solvers.vecchia.low_rank import Functions, GlobalWeights, Rows, functions, global_weights
+from sumgp.solvers.vecchia.solver import EXACT_ROWS
 from sumgp.solvers.vecchia.tree import AverageTree, build_tree, nodes_for_all, nodes_for_each
 
 JOINT_NODES = 4  # times the nodes of one point, for several points together
-EXACT_ROWS = 1024  # of a map, up to which one factor for all of its rows costs less than nodes for each
 SHORTFALL = 1e-12  # of a prior variance: least that is left
 
 
@@ -84,6 +84,9 @@ class LatentField:
         n, k = len(x), self.n_latents
         result = LatentMarginals(np.empty((n, k)), np.zeros((n, k, k)))
         points, left = self._scaled(x), np.ones(n, dtype=bool)
+        if self.is_small:
+            self._from_all_rows(points, result)
+            return result
         if self.weights is not None:
             found = functions(self.weights, points, self.covariance, self.mean_variance)
             left = ~self.weights.apply_at(found.rest)
@@ -94,7 +97,7 @@ class LatentField:
 
     @property
     def is_small(self) -> bool:
-        """True where ``at_own_rows`` may be asked for: few rows, each of which measures all latents alike."""
+        """True for few rows, each of which measures all latents alike: these are used as they are."""
         return len(self.x) <= EXACT_ROWS and self.precision.ndim == 1
 
     @cached_property
@@ -104,19 +107,35 @@ class LatentField:
         With C the covariance of the measured values w and P their precisions, f has mean w - P^-1 C^-1 w and variance
         P^-1 - P^-1 (C^-1)_nn P^-1.
         """
-        points, k = self._scaled(self.x)[None], self.n_latents
-        K, noise = self.covariance.within(points)[0] + self.mean_variance, 1.0 / self.precision
+        k, noise = self.n_latents, 1.0 / self.precision
         result = LatentMarginals(np.empty((len(self.x), k)), np.zeros((len(self.x), k, k)))
-        for i, signal in enumerate(self.signal):
-            C = signal * K
-            C.flat[:: len(C) + 1] += noise
-            inverse = dtrtri(_factor(C), lower=1, overwrite_c=1)[0]
-            inverse = np.tril(inverse)
+        for i, factor in enumerate(self._factors):
+            inverse = np.tril(dtrtri(factor, lower=1)[0])
             w = self.pulled[:, i] * noise
             result.mean[:, i] = w - noise * (inverse.T @ (inverse @ w))
             left = noise - noise**2 * np.einsum("mn,mn->n", inverse, inverse)
             result.covariance[:, i, i] = np.maximum(left, SHORTFALL * noise)
         return result
+
+    @cached_property
+    def _factors(self) -> tuple[np.ndarray, ...]:
+        """Of the covariance of each latent's measured values."""
+        K = self.covariance.within(self._scaled(self.x)[None])[0] + self.mean_variance
+        covariances = [signal * K for signal in self.signal]
+        for C in covariances:
+            C.flat[:: len(C) + 1] += 1.0 / self.precision
+        return tuple(_factor(C) for C in covariances)
+
+    def _from_all_rows(self, points: np.ndarray, result: LatentMarginals) -> None:
+        """Fill in all points, exactly."""
+        near = self.covariance.between(self._scaled(self.x)[None], points[None])[0] + self.mean_variance
+        for i, (signal, factor) in enumerate(zip(self.signal, self._factors, strict=True)):
+            right = np.column_stack([self.pulled[:, i] / self.precision, signal * near])
+            solved = dtrtrs(factor, right, lower=1)[0]
+            prior = signal * (1.0 + self.mean_variance)
+            result.mean[:, i] = solved[:, 1:].T @ solved[:, 0]
+            left = prior - np.einsum("mn,mn->n", solved[:, 1:], solved[:, 1:])
+            result.covariance[:, i, i] = np.maximum(left, SHORTFALL * prior)
 
     def _scaled(self, x: np.ndarray) -> np.ndarray:
         return x / self.covariance.lengthscales(x.shape[1])

@@ -17,7 +17,7 @@ from sumgp.priors import leaves
 from sumgp.solvers.vecchia.blocks import BlockGroup, coarse_to_fine, leaf_order, make_blocks
 from sumgp.solvers.vecchia.covariance import LatentKernels
 from sumgp.solvers.vecchia.mixing import Found, LengthPrior, MixedObjective, MixedRows, search, search_near, with_curvature
-from sumgp.solvers.vecchia.solver import Vecchia
+from sumgp.solvers.vecchia.solver import FEW_VALUES, Vecchia
 
 FIRST_SHARE = 0.3  # of half the inputs' range: where lengthscales of maps begin
 SHORTER_RANGE = 0.5  # of a term, once another takes the slow part of its work
@@ -111,6 +111,11 @@ class MapSearch(NamedTuple):
     compared: dict[str, SearchEnd]
     compared_on: int
 
+    @property
+    def few(self) -> bool:
+        """True if rows are so few that hyperparameters are averaged over."""
+        return _are_few(self.best.objective.rows)
+
 
 def spread_rows(x: np.ndarray, count: int, block: int) -> np.ndarray:
     """Positions of about ``count`` rows: whole leaves spread evenly, so that near and far pairs are among them."""
@@ -140,7 +145,7 @@ def fit_map(
         some = rows.at(spread_rows(rows.x / scale, count, solver.block))
     blocks = make_blocks(some.x / scale, solver.block, solver.neighbours)
     best, compared = _best_kernel(Compared(some, blocks, log_signal, progress, starts), candidates)
-    if some is rows:
+    if few := _are_few(rows):
         wider = make_blocks(rows.x / scale, WIDER * solver.block, WIDER * solver.neighbours)
         best, compared = _refined(best, compared, wider)
     end, total = compared[best], sum(end.found.evaluations for end in compared.values())
@@ -151,11 +156,15 @@ def fit_map(
         end = _on_more_rows(end, part, least, solver)
         end = end._replace(found=with_curvature(end.objective, end.found))
         total += end.found.evaluations
-    if len(some.x) < len(rows.x):
+    if not few:
         progress(f"hyperparameters: {best} on all {len(rows.x)} rows")
         end = _smooth_on_all(end, rows, least, solver, scale) if smooth else _on_more_rows(end, rows, least, solver)
         total += end.found.evaluations
     return MapSearch(end, total, compared, len(some.x))
+
+
+def _are_few(rows: MixedRows) -> bool:
+    return rows.n_latents * len(rows.x) <= FEW_VALUES
 
 
 def _refined(best: str, compared: dict[str, SearchEnd], blocks: tuple[BlockGroup, ...]) -> tuple[str, dict[str, SearchEnd]]:
