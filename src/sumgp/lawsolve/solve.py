@@ -70,12 +70,11 @@ class _Problems:
     law: UnitFreeLaw
     x: np.ndarray  # (B n, D): the points once for each
     m: np.ndarray  # (B, n, C)
-    P: np.ndarray  # (B, n, nC, C): columns grouped by point
+    P: np.ndarray  # (B, n, C, nC): rows grouped by point
 
     @classmethod
     def of(cls, law: UnitFreeLaw, x: np.ndarray, m: np.ndarray, P: np.ndarray) -> _Problems:
-        grouped = np.ascontiguousarray(P.reshape(*m.shape, -1).transpose(0, 1, 3, 2))  # P is symmetric
-        return cls(law, np.tile(x, (len(m), 1)), m, grouped)
+        return cls(law, np.tile(x, (len(m), 1)), m, P.reshape(*m.shape, -1))
 
     def only(self, chosen: np.ndarray) -> _Problems:
         if len(chosen) == len(self.m):
@@ -100,7 +99,7 @@ class _Problems:
     def blocks(self) -> np.ndarray:
         """(B, n, C, C) covariances at each point."""
         B, n, C = self.m.shape
-        return np.ascontiguousarray(np.einsum("biicd->bicd", self.P.reshape(B, n, n, C, C)))
+        return np.ascontiguousarray(np.einsum("bicid->bicd", self.P.reshape(B, n, C, n, C)))
 
 
 def solve_laws(
@@ -258,8 +257,9 @@ class _Annealed(NamedTuple):
 def _linearised(problems: _Problems, f: np.ndarray, variances: np.ndarray) -> _Linear:
     J = problems.jacobian(f)
     B, n, R, C = J.shape
-    PJ = (problems.P @ J.transpose(0, 1, 3, 2)).transpose(0, 2, 1, 3).reshape(B, n * C, n * R)
-    A = np.einsum("bnrc,bnck->bnrk", J, PJ.reshape(B, n, C, n * R)).reshape(B, n * R, n * R)
+    # P is symmetric: its rows are multiplied, so that nothing large is copied.
+    PJ = (J @ problems.P).reshape(B, n * R, n * C).transpose(0, 2, 1)
+    A = (J @ PJ.reshape(B, n, C, n * R)).reshape(B, n * R, n * R)
     np.einsum("bii->bi", A)[...] += variances
     return _Linear(J, PJ, [cholesky(each, "law") for each in A])
 

@@ -39,9 +39,8 @@ def _of_tridiagonal(A: np.ndarray, y: np.ndarray, shifts: np.ndarray) -> tuple[n
     # The first entry stays where it is: all reflections are of the others.
     turned = y.copy()
     turned[1:] = lapack.dormqr("L", "T", reflectors[1:, :-1], tau, y[1:], lwork=y.shape[1] * BLOCK)[0]
-    squares, logs = np.empty((y.shape[1], len(shifts))), np.empty(len(shifts))
+    squares, pivots = np.empty((y.shape[1], len(shifts))), np.empty((len(shifts), len(A)))
     for v, shift in enumerate(shifts):
-        d, e, _ = lapack.dpttrf(diagonal + shift, beside)
-        squares[:, v] = np.sum(turned * lapack.dpttrs(d, e, turned)[0], axis=0)
-        logs[v] = np.sum(np.log(d))
-    return squares, logs
+        pivots[v], _, solved, _ = lapack.dptsv(diagonal + shift, beside, turned)
+        squares[:, v] = np.einsum("nt,nt->t", turned, solved)
+    return squares, np.sum(np.log(pivots), axis=1)

@@ -162,12 +162,14 @@ def with_theta(kernel: Kernel, theta: np.ndarray) -> Kernel:
     return kernel_at(kernel)(theta)
 
 
+MOST_STORED = 600  # points whose distances are kept for parts of the matrix too
+
+
 class KernelOnPoints:
     """K and its gradients at fixed points, for many values of theta.
 
     For RBF, Matern 1/2, 3/2, 5/2 (one free lengthscale or one per input), RationalQuadratic (one free lengthscale) and
-    ExpSineSquared * RBF closed forms are used, with distances that are stored once a whole matrix is asked for; any other
-    kernel is evaluated by scikit-learn.
+    ExpSineSquared * RBF closed forms are used, with stored distances; any other kernel is evaluated by scikit-learn.
     """
 
     def __init__(self, kernel: Kernel, points: np.ndarray) -> None:
@@ -204,6 +206,8 @@ class KernelOnPoints:
 
     def part(self, theta: np.ndarray, rows: Any, columns: Any, with_slopes: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """K of these rows and columns and its derivatives, which may be left out (p = 0); of a closed form only."""
+        if len(self.points) <= MOST_STORED:
+            return self._evaluated(theta, self._squared[..., rows, :][..., columns], with_slopes)
         return self._evaluated(theta, self._between(self.points[rows], self.points[columns]), with_slopes)
 
     @cached_property
@@ -225,8 +229,8 @@ class KernelOnPoints:
             if not with_slopes:
                 return K, dK
             # All lengthscales together change K by dK; each has its share of the squared distance in it.
-            dK /= np.where(total > 0.0, total, 1.0)
-            return K, scales[:, None, None] * squared * dK
+            np.divide(dK, total, out=dK, where=total > 0.0)
+            return K, np.multiply(slopes := scales[:, None, None] * squared, dK, out=slopes)
         return _quasi_periodic(squared, np.exp(theta), with_slopes)
 
 
