@@ -85,6 +85,7 @@ def test_a_stored_model_predicts_the_same(small: ConstrainedGP, tmp_path: Path) 
 def test_many_rows_are_fitted_one_by_one_only_where_a_latent_is_lost(
     second: str, lost: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(search, "COMPARED_ON", 128)
     monkeypatch.setattr(search, "FEW_VALUES", 128)
     x, y = rows_of(300, second)
     gp = ConstrainedGP(LAW, outputs=NAMES, solver=Vecchia()).fit(x, y)

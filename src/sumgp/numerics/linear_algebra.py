@@ -334,9 +334,8 @@ def bisected(above: Callable[[Any], Any], low: Any, high: Any, halvings: int) ->
 def neighbour_correlation(values: np.ndarray, x: np.ndarray) -> tuple[float, float]:
     """Correlation of values (n,) of neighbouring inputs x (n, D), and its standard error if they are independent.
 
-    Over pairs of neighbours: mean v_i v_j / mean v_i^2, whose variance is then one over the number of pairs. The mean is
-    not subtracted, so that errors of one sign are alike too.
-    """
+    Over pairs of neighbours: mean v_i v_j / mean v_i^2, of variance one over their number. Means are not subtracted, so that
+    errors of one sign are alike too."""
     if (count := len(values)) <= NEIGHBOURS:
         return 0.0, 1.0
     if x.shape[1] == 1:
@@ -344,7 +343,8 @@ def neighbour_correlation(values: np.ndarray, x: np.ndarray) -> tuple[float, flo
         pairs = np.concatenate([np.stack([order[lag:], order[:-lag]], axis=1) for lag in range(1, NEIGHBOURS + 1)])
     else:
         near = cKDTree(x).query(x, k=NEIGHBOURS + 1)[1]
-        pairs = np.stack([np.repeat(np.arange(count), NEIGHBOURS + 1), near.ravel()], axis=1)
-        pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+        pairs = np.sort(np.stack([np.repeat(np.arange(count), NEIGHBOURS + 1), near.ravel()], axis=1), axis=1)
+        numbers = np.unique(pairs[pairs[:, 0] != pairs[:, 1]] @ np.array([count, 1]))  # each pair once
+        pairs = np.stack(np.divmod(numbers, count), axis=1)
     mean_square = max(float(np.mean(values**2)), np.finfo(float).tiny)
     return float(np.mean(values[pairs[:, 0]] * values[pairs[:, 1]])) / mean_square, 1.0 / np.sqrt(len(pairs))

@@ -39,9 +39,8 @@ from sumgp.strategies.vecchia_output import MapOutput
 
 SCORED_ROWS = 1024  # that are left out one by one, spread over the map
 OWN_DRAWS = 2  # at most twice as many are kept, of which three are used: an output alone has few hyperparameters
-# Log signal / noise variance below which a latent is all but lost. Searches for single outputs are worth their time only
-# there: latents that the rows show clearly have kernels of their own already. 12 tuning maps of 400 rows: in eight (soil, a
-# share and its log-odds) a latent is lost; in the other four errors are 1.004 times as large without single outputs.
+# Log signal / noise variance below which a latent is all but lost. With many rows, searches for single outputs are worth
+# their time only there: latents that the rows show clearly have kernels of their own already.
 LOST_SIGNAL = float(np.log(3.0))
 # Standard errors of the log density of left-out rows by which single outputs may be behind. Further behind they serve, in a
 # mixture, as heavier tails of the noise only, and a search for kernels of theirs is not worth its time. Within, maps of a
@@ -123,7 +122,8 @@ def with_own_outputs(
     if not (problem.own_kernels and alike and problem.n_outputs > 1):
         return fitted
     found = search.best.fit(search.best.found.parameters)
-    if found.log_signal.min() > LOST_SIGNAL:
+    few = search.compared_on == len(search.best.objective.rows.x)
+    if not few and found.log_signal.min() > LOST_SIGNAL:
         return fitted
     scored = (
         problem if N <= SCORED_ROWS else problem.at(spread_rows(problem.x / problem.half_range, SCORED_ROWS, solver.block))
@@ -134,7 +134,7 @@ def with_own_outputs(
     shared = _shared(scored, fitted, cells)
     chain = searched.chain(candidates)
     starts = [{kernel_title(c.kernels): searched.start(c, t) for c in chain} for t in range(problem.n_outputs)]
-    if search.few and not cells:
+    if few and not cells:
         rough = [_searched(problem, t, (chain[-1],), start) for t, start in enumerate(starts)]
         own = _own(scored, tuple(one.output(problem, draws=False) for one in rough), law, cells)
         if _behind(shared, own) > BEHIND:
