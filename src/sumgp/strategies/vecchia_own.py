@@ -122,8 +122,8 @@ def with_own_outputs(
     if not (problem.own_kernels and alike and problem.n_outputs > 1):
         return fitted
     found = search.best.fit(search.best.found.parameters)
-    few = search.compared_on == len(search.best.objective.rows.x)
-    if not few and found.log_signal.min() > LOST_SIGNAL:
+    all_compared = search.compared_on == len(search.best.objective.rows.x)
+    if not all_compared and found.log_signal.min() > LOST_SIGNAL:
         return fitted
     scored = (
         problem if N <= SCORED_ROWS else problem.at(spread_rows(problem.x / problem.half_range, SCORED_ROWS, solver.block))
@@ -134,7 +134,7 @@ def with_own_outputs(
     shared = _shared(scored, fitted, cells)
     chain = searched.chain(candidates)
     starts = [{kernel_title(c.kernels): searched.start(c, t) for c in chain} for t in range(problem.n_outputs)]
-    if few and not cells:
+    if search.few and not cells:
         rough = [_searched(problem, t, (chain[-1],), start) for t, start in enumerate(starts)]
         own = _own(scored, tuple(one.output(problem, draws=False) for one in rough), law, cells)
         if _behind(shared, own) > BEHIND:
