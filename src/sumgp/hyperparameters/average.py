@@ -194,7 +194,7 @@ class Pool:
 
 
 POOL = 8  # draws in the first pool for each that is asked for
-FOLLOWING = 2  # the same for those that follow
+FOLLOWING = 6  # the same for those that follow; 2 gave errors 1.02 times as large with curved laws (158 simulated data sets)
 ROUNDS = 4  # after the first
 FIRST = 0.25  # share of the first round in the draws that the law's evidence is computed for
 FEWEST_SCORED = 4  # values of the law's evidence that a guess needs
