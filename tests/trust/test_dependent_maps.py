@@ -49,4 +49,4 @@ def test_single_outputs_a_little_behind_stay_in_the_average() -> None:
     gp = sumgp.ConstrainedGP(outputs=["p", "o"], solver=sumgp.Vecchia()).fit(x[:600], y[:600])
     lower, upper = gp.posterior(x[600:]).interval(0.95)
     held = np.mean((lower <= truth[600:]) & (truth[600:] <= upper), axis=0)
-    assert held.min() > 0.9  # .922 and .982
+    assert held.min() > 0.88  # .905 and .970; without them .85
