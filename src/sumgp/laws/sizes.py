@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from scipy.optimize import least_squares
+from scipy.optimize import OptimizeResult, least_squares
 
 from sumgp.data import Data, Scaling, in_bulk
 from sumgp.errors import ConstraintError
@@ -14,6 +16,13 @@ from sumgp.numerics import bisected
 MET = 1e-6  # of the largest term of a law: a residual at which it holds
 STARTS = (1.0, 0.1, 10.0)  # of constants that no single row tells, in the user's units, besides what single rows suggest
 STEPS = 300  # of their search: an exponential with a large exponent takes about a hundred
+UNMET = 0.1  # rms residual, in units of a law's terms, above which constants are tried over a whole range
+RANGE, MOST = 3, 300  # trials of a constant for each row, and in all: as fast an oscillation as rows so dense can show
+TRIAL_STEPS = 10  # of a trial
+HELD, DAMPED = 1e12, 1e-2  # damping of constants that do not move yet, and of the first step that moves all
+TRIAL_ROWS = 300  # that trials are judged by
+CURVED = 1e9  # times a constant: where its effect bends only beyond, it is linear
+SHRUNK = 20  # times that constants are moved nearer to zero
 ALIKE = 1.0 + 1e-9  # sums of squares that differ by round-off
 TIED = 1e-6  # smallest singular value of slopes of length one: some constants occur in one combination only
 BEYOND = 1e6  # residual, in units of a law's terms, where it has no value
@@ -39,7 +48,8 @@ def solve_for_columns(law: Law, typical: np.ndarray, x: np.ndarray, scaling: Sca
     padded = np.concatenate([u, np.zeros((len(u), free.n_columns - C))], axis=1)
     metric = np.zeros((len(u), free.n_columns, free.n_columns))
     metric[:, columns, columns] = 1.0
-    solved = shift + scale * project(free, padded, metric, x).points[:, :C]
+    with np.errstate(all="ignore"):  # constants of single rows may grow without bounds
+        solved = shift + scale * project(free, padded, metric, x).points[:, :C]
     # With an unknown constant left at zero, rows that happen to meet the law say nothing about an output's size.
     constants_known = len(law.unknowns) == 0 or columns.max() >= law.n_columns - len(law.unknowns)
     met = _is_met(law, solved, x) & constants_known
@@ -110,9 +120,15 @@ def shared_constants(law: Law, f: np.ndarray, x: np.ndarray, first: np.ndarray) 
             left = law.residual(filled(constants), x) / size
         return np.clip(np.nan_to_num(left, nan=BEYOND), -BEYOND, BEYOND).ravel()
 
-    starts = (first, *np.outer(STARTS, np.ones(U)))
-    with np.errstate(all="ignore"):  # trials far from any sense
-        best = min((least_squares(scaled, c, x_scale="jac", max_nfev=STEPS) for c in starts), key=lambda found: found.cost)
+    def reached(start: np.ndarray) -> OptimizeResult:
+        with np.errstate(all="ignore"):  # trials far from any sense
+            return least_squares(scaled, start, x_scale="jac", max_nfev=STEPS)
+
+    best = min((reached(start) for start in (first, *np.outer(STARTS, np.ones(U)))), key=lambda found: found.cost)
+    with np.errstate(all="ignore"):
+        there = law.magnitude(filled(best.x), x) / size
+    if 2.0 * best.cost > UNMET**2 * np.sum(np.where(np.isfinite(there), there, 1.0) ** 2):
+        best = min(best, reached(_tried(law, f, x, size)), key=lambda found: found.cost)
     found = best.x
     for i in np.flatnonzero(found < 0):  # of equal values, as r and -r of a circle, the positive one
         other = np.where(np.arange(U) == i, -found, found)
@@ -124,6 +140,70 @@ def shared_constants(law: Law, f: np.ndarray, x: np.ndarray, first: np.ndarray) 
     noise = max(2.0 * best.cost / max(best.fun.size - U, 1), np.finfo(float).tiny)
     alone = (best.jac * own).T @ (best.jac * own) / (n * noise) + np.eye(U)
     return found, own * np.sqrt(np.diagonal(np.linalg.inv(alone)))
+
+
+def _tried(law: Law, f: np.ndarray, x: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Constants (U,) from trials of each over a whole range: sums of squares of a frequency have a minimum at each turn.
+
+    Constant i goes in steps u_i = |dr/dc_i| / |d2r/dc_i2|, over which its effect on the residuals r bends: 1.3/T for the
+    frequency of ``sin(w*t)`` with t from 0 to T. The others start where they bend little over all rows, half a step from
+    zero, and all follow by Levenberg and Marquardt's steps, all trials at once.
+    """
+    rows = np.unique(np.linspace(0, len(f) - 1, TRIAL_ROWS).astype(int))
+    f, x, U = f[rows], x[rows], len(law.unknowns)
+
+    def at(constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        m, n = len(constants), len(f)
+        full = np.concatenate([np.tile(f, (m, 1)), np.repeat(constants, n, axis=0)], axis=1)
+        with np.errstate(all="ignore"):
+            left = law.residual(full, np.tile(x, (m, 1))) / size
+            slopes = law.jacobian(full, np.tile(x, (m, 1)))[:, :, law.unknown_columns] / size[:, None]
+        left = np.clip(np.nan_to_num(left, nan=BEYOND), -BEYOND, BEYOND)
+        return left.reshape(m, -1), np.where(np.abs(slopes) < np.sqrt(np.finfo(float).max), slopes, 0.0).reshape(m, -1, U)
+
+    start, steps = _bending(lambda constants: at(constants)[1], U)
+    multiples = np.arange(1, min(RANGE * len(f), MOST) + 1)[:, None]
+    c = np.vstack(
+        [start, *(np.where(np.arange(U) == i, steps[i] * multiples, start) for i in np.flatnonzero(np.isfinite(steps)))]
+    )
+    damping = np.where(np.isfinite(steps), HELD, 0.0) * np.ones((len(c), 1))  # linear ones go first
+    r, J = at(c)
+    for _ in range(TRIAL_STEPS):
+        H = np.einsum("mki,mkj->mij", J, J)
+        diagonal = np.einsum("mii->mi", H)
+        diagonal *= 1.0 + damping
+        diagonal += np.finfo(float).tiny + 1e-12 * diagonal.max(axis=1, keepdims=True)
+        moved = c - np.linalg.solve(H, np.einsum("mki,mk->mi", J, r)[:, :, None])[:, :, 0]
+        new_r, new_J = at(moved)
+        better = np.sum(new_r**2, axis=1) < np.sum(r**2, axis=1)
+        c, r = np.where(better[:, None], moved, c), np.where(better[:, None], new_r, r)
+        J = np.where(better[:, None, None], new_J, J)
+        damping = np.where(damping.max(axis=1, keepdims=True) < HELD, damping * np.where(better, 0.2, 10.0)[:, None], DAMPED)
+    return c[np.argmin(np.sum(r**2, axis=1))]
+
+
+def _bending(slopes: Callable[[np.ndarray], np.ndarray], U: int) -> tuple[np.ndarray, np.ndarray]:
+    """Constants (U,) near zero, and steps (U,) over which the effect of each bends there; infinite for linear ones."""
+    start, steps = np.ones(U), np.full(U, np.inf)
+    for _ in range(SHRUNK):
+        if not np.all(np.any(slopes(start[None])[0], axis=0)):  # a decay that is over before the first row
+            start = 0.1 * start
+            continue
+        for i in range(U):
+            apart = 1.0
+            while True:  # until points are closer than the effect bends
+                both = slopes(np.stack([start, start + np.where(np.arange(U) == i, apart, 0.0)]))[:, :, i]
+                change = np.linalg.norm(both[1] - both[0]) / apart
+                steps[i] = np.linalg.norm(both[0]) / change if change > 0 else np.inf
+                if apart < 0.1 * steps[i] or apart < 1.0 / CURVED:
+                    break
+                apart *= 0.1
+        steps[steps > CURVED] = np.inf
+        near = np.where(np.isfinite(steps), np.minimum(start, 0.5 * steps), start)
+        if np.allclose(near, start, rtol=0.1):
+            break
+        start = near
+    return start, steps
 
 
 def check_constants_matter(law: Law, data: Data, scaling: Scaling) -> None:
