@@ -25,9 +25,9 @@ from sumgp.lawsolve import (
 )
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers import Taper, WeightPosterior
-from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, approximate_evidence, fit_candidates, joined, mix
+from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, fit_candidates, joined, mix, not_against_rows
 from sumgp.strategies.eliminated import disagreement, fit_eliminated, noise_given_law, short_enough, smoother
-from sumgp.strategies.left_out import FEWER_ROUGH, TAPERS, TaperWeights, not_against_rows, rough_share, taper_weights
+from sumgp.strategies.left_out import FEWER_ROUGH, TAPERS, TaperWeights, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import law_report, stacked
 from sumgp.strategies.weight_component import Component, LawConditioning, given_data, plain_component
@@ -306,7 +306,7 @@ class Linearized(Strategy):
             return TaperWeights((None,), (1.0,))
         if not isinstance(self.taper, str):
             return TaperWeights((self.taper,), (1.0,))
-        best = int(np.argmax(approximate_evidence(fitted, score)))
+        best = int(np.argmax(fitted.approximate_evidence(score)))
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
         known = score.found(prior, theta, keep=True)
         imposed = engine.components([(prior, theta)] * len(TAPERS), TAPERS, [known] * len(TAPERS), ENOUGH)

@@ -15,8 +15,8 @@ from sumgp.priors import MultitaskPrior, TaskLaw, kernel_name, reordered, shown_
 from sumgp.solvers import ClosedEvidence, ClosedRows, Evidence, SlopeOfOffset, markov
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.eliminated import disagreement
-from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent, SeriesPlan, closed_law_rows
-from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moving_metric
+from sumgp.strategies.problem import FitProblem, Fitted, LocalPosterior, PosteriorComponent, SeriesPlan, closed_law_rows
+from sumgp.strategies.weight_component import Unprojected, local_posteriors, moving_metric
 
 TUNED_ON = 8000  # values in the rows used to fit hyperparameters; more would only repeat what they say
 FEWEST_TUNED = 1000  # of those rows

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Data, Scaling
 from sumgp.hyperparameters import MapEstimate, Objective, Scan, latent_starts, maximise, row_spacing, starting_points
@@ -18,6 +19,7 @@ from sumgp.priors import (
     MultitaskPrior,
     NoiseModel,
     OneOutputTask,
+    TaskCovariance,
     TaskLaw,
     canonical_order,
     check_smooth,
@@ -27,7 +29,7 @@ from sumgp.priors import (
 from sumgp.solvers import Automatic, ClosedRows, JointGaussian, Solver, closed_rows
 
 if TYPE_CHECKING:
-    from sumgp.strategies.weight_component import LocalPosterior
+    from sumgp.strategies.weight_component import CurvedPoints
 
 ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many rows
 MANY_PARAMETERS = 25  # above this the default's second further start costs more than it finds; asked for, it is made
@@ -100,35 +102,29 @@ class FitProblem:
         Raises DataError before any work if dense algebra would need more memory than there is.
         """
         if self.split is not None:
-            return self._latent_priors(self.split, unknown, soft)
-        T = self.n_outputs
-        spacing = row_spacing(self.x / self.half_range)
-        result = []
-        for candidate in self.candidates:
-            result.append(
-                MultitaskPrior(
-                    kernels=candidate.kernels,
-                    kernel_priors=tuple(tuple(hyper_priors(k, self.half_range, spacing)) for k in candidate.kernels),
-                    tasks=candidate.tasks(T, self.rank),
-                    noise=self.noise,
-                    n_outputs=T,
-                    # Outputs with terms of their own have constants of their own: no one term is shaped like the mean.
-                    mean_shape="identity" if candidate.own else mean_shape,
-                    law=law,
-                    unknown=unknown,
-                    soft=soft,
-                )
-            )
+            result = self._latent_priors(self.split, unknown, soft)
+        else:
+            T, rank, others = self.n_outputs, self.rank, {"law": law, "unknown": unknown, "soft": soft}
+            # Outputs with terms of their own have constants of their own: no one term is shaped like the mean.
+            shapes = ["identity" if candidate.own else mean_shape for candidate in self.candidates]
+            each = zip(self.candidates, shapes, strict=True)
+            result = [self._prior(c.kernels, c.tasks(T, rank), shape, **others) for c, shape in each]
         self.solver.check(result[0], self.x, self.data.y)
         return tuple(result)
 
-    def _latent_priors(self, split: SplitLaw, unknown: np.ndarray, soft: np.ndarray) -> tuple[MultitaskPrior, ...]:
+    def _prior(
+        self, kernels: tuple[Kernel, ...], tasks: tuple[TaskCovariance, ...], mean_shape: str, **others: Any
+    ) -> MultitaskPrior:
+        """With what is expected of lengthscales and of noise."""
+        expected = tuple(tuple(hyper_priors(kernel, self.half_range, self.spacing)) for kernel in kernels)
+        return MultitaskPrior(kernels, expected, tasks, self.noise, self.n_outputs, mean_shape=mean_shape, **others)
+
+    def _latent_priors(self, split: SplitLaw, unknown: np.ndarray, soft: np.ndarray) -> list[MultitaskPrior]:
         """Priors over latent functions, one for each kernel of the candidates, all functions with their own parameters."""
         potential = split.potential.scaled(self.scaling.y_scale, self.scaling.x_scale)
         constants = split.constants(self.scaling, self.y) / np.sqrt(MultitaskPrior.mean_variance)
         latent = latent_map(potential, split.offset(self.scaling), self.x, constants)
         K = latent.n_latent
-        spacing = row_spacing(self.x / self.half_range)
         result = []
         several = self.default_kernels and len(self.half_range) > 1
         candidates = potential_candidates(self.half_range, potential.degree) if several else self.candidates
@@ -137,21 +133,9 @@ class FitProblem:
             terms = [own[name] for name in kernels for _ in range(K)]
             for kernel in terms:
                 check_smooth(kernel, potential.degree)
-            result.append(
-                MultitaskPrior(
-                    kernels=tuple(terms),
-                    kernel_priors=tuple(tuple(hyper_priors(k, self.half_range, spacing)) for k in terms),
-                    tasks=tuple(OneOutputTask(K, k % K) for k in range(len(terms))),
-                    noise=self.noise,
-                    n_outputs=self.n_outputs,
-                    mean_shape="identity",
-                    unknown=unknown,
-                    soft=soft,
-                    latent=latent,
-                )
-            )
-        self.solver.check(result[0], self.x, self.data.y)
-        return tuple(result)
+            tasks = tuple(OneOutputTask(K, k % K) for k in range(len(terms)))
+            result.append(self._prior(tuple(terms), tasks, "identity", unknown=unknown, soft=soft, latent=latent))
+        return result
 
     def maximise(self, objective: Objective, what: str, starts: Sequence[np.ndarray]) -> MapEstimate:
         """Maximum a posteriori hyperparameters, announced to the progress display."""
@@ -168,6 +152,11 @@ class FitProblem:
             return [*scan.starts(objective.prior, 1, objective.value), objective.prior.start()]
         seen = scan.starts(objective.prior, max(self.restarts, 1))
         return [*seen, *starting_points(objective, self.restarts, self.random_state)][: 1 + self.restarts]
+
+    @cached_property
+    def spacing(self) -> float:
+        """Of neighbouring rows, over half the range."""
+        return row_spacing(self.x / self.half_range)
 
     @cached_property
     def scan(self) -> Scan:
@@ -222,6 +211,20 @@ class Marginals(Protocol):
 
     def followed_by(self, others: Sequence[Any]) -> Marginals:
         """The points of this one and then those of the others, as points of one."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalPosterior:
+    """Mean (n, C) and covariance (n, C, C) of single points; with a curved law what that makes of them."""
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    curved: CurvedPoints | None = None
+
+    def at(self, rows: slice | np.ndarray) -> LocalPosterior:
+        """Some of the points."""
+        curved = None if self.curved is None else replace(self.curved, rows=self.curved.rows[rows])
+        return LocalPosterior(self.mean[rows], self.covariance[rows], curved)
 
 
 class PosteriorComponent(ABC):
