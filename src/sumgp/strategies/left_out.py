@@ -18,7 +18,7 @@ from scipy.special import expit, logit, logsumexp, softmax
 
 from sumgp.numerics import LOG_2PI, cholesky, cholesky_inverse, symmetric_root
 from sumgp.priors import MultitaskPrior, NoiseModel, nullspace_basis
-from sumgp.strategies.problem import NONE, FitProblem, PosteriorComponent
+from sumgp.strategies.problem import FitProblem, PosteriorComponent
 from sumgp.strategies.weight_component import Component, moved_onto_law, own_points
 
 # V <= R in exact arithmetic, and equal where a measurement alone says what is known; round-off and tapers exceed it.
@@ -105,7 +105,7 @@ class LeftOut(NamedTuple):
 
     residual: np.ndarray
     variance: np.ndarray
-    log_density: np.ndarray = NONE
+    log_density: np.ndarray = np.zeros(0)
 
     @property
     def each_log_density(self) -> np.ndarray:

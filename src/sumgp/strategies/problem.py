@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Data, Scaling
 from sumgp.hyperparameters import MapEstimate, Objective, Scan, latent_starts, maximise, row_spacing, starting_points
-from sumgp.laws import Imbalance, Inequalities, Law, SplitLaw, UnitFreeLaw, latent_map, measured_imbalance
+from sumgp.laws import UNKNOWN_VARIANCE, Imbalance, Inequalities, Law, SplitLaw, UnitFreeLaw, latent_map, measured_imbalance
 from sumgp.priors import (
     Candidate,
     MultitaskPrior,
@@ -37,8 +37,6 @@ DEFAULT_RESTARTS = 2  # of ConstrainedGP
 
 # Points are predicted in whole groups of so many: BLAS takes them four to sixteen at a time and rounds the rest otherwise.
 POINTS_TOGETHER = 16
-
-NONE = np.zeros(0)  # no constants, no soft laws
 
 
 @dataclass(frozen=True)
@@ -95,20 +93,22 @@ class FitProblem:
         return replace(self, data=self.data.at(rows), noise=self.noise.at(rows))
 
     def priors(
-        self, mean_shape: str, law: TaskLaw | None = None, unknown: np.ndarray = NONE, soft: np.ndarray = NONE
+        self, mean_shape: str, law: UnitFreeLaw | None = None, task_law: TaskLaw | None = None
     ) -> tuple[MultitaskPrior, ...]:
-        """One prior per candidate; ``unknown`` and ``soft`` are variances of constants and of soft laws' errors.
+        """One prior per candidate, with the columns that a ``law`` has of its own: constants and errors of soft rows.
 
         Raises DataError before any work if dense algebra would need more memory than there is.
         """
+        columns: dict[str, Any] = {}
+        if law is not None:
+            columns = {"unknown": np.full(len(law.law.unknowns), UNKNOWN_VARIANCE), "soft": law.soft_variances}
         if self.split is not None:
-            result = self._latent_priors(self.split, unknown, soft)
+            result = self._latent_priors(self.split, columns)
         else:
-            T, rank, others = self.n_outputs, self.rank, {"law": law, "unknown": unknown, "soft": soft}
             # Outputs with terms of their own have constants of their own: no one term is shaped like the mean.
             shapes = ["identity" if candidate.own else mean_shape for candidate in self.candidates]
-            each = zip(self.candidates, shapes, strict=True)
-            result = [self._prior(c.kernels, c.tasks(T, rank), shape, **others) for c, shape in each]
+            terms = [(c.kernels, c.tasks(self.n_outputs, self.rank)) for c in self.candidates]
+            result = [self._prior(*t, shape, law=task_law, **columns) for t, shape in zip(terms, shapes, strict=True)]
         self.solver.check(result[0], self.x, self.data.y)
         return tuple(result)
 
@@ -119,7 +119,7 @@ class FitProblem:
         expected = tuple(tuple(hyper_priors(kernel, self.half_range, self.spacing)) for kernel in kernels)
         return MultitaskPrior(kernels, expected, tasks, self.noise, self.n_outputs, mean_shape=mean_shape, **others)
 
-    def _latent_priors(self, split: SplitLaw, unknown: np.ndarray, soft: np.ndarray) -> list[MultitaskPrior]:
+    def _latent_priors(self, split: SplitLaw, columns: dict[str, Any]) -> list[MultitaskPrior]:
         """Priors over latent functions, one for each kernel of the candidates, all functions with their own parameters."""
         potential = split.potential.scaled(self.scaling.y_scale, self.scaling.x_scale)
         constants = split.constants(self.scaling, self.y) / np.sqrt(MultitaskPrior.mean_variance)
@@ -134,7 +134,7 @@ class FitProblem:
             for kernel in terms:
                 check_smooth(kernel, potential.degree)
             tasks = tuple(OneOutputTask(K, k % K) for k in range(len(terms)))
-            result.append(self._prior(tuple(terms), tasks, "identity", unknown=unknown, soft=soft, latent=latent))
+            result.append(self._prior(tuple(terms), tasks, "identity", latent=latent, **columns))
         return result
 
     def maximise(self, objective: Objective, what: str, starts: Sequence[np.ndarray]) -> MapEstimate:

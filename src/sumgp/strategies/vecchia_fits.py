@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Data
 from sumgp.errors import ConstraintError, DataError, Status, warn
-from sumgp.laws import Law, RightSides, SumLaw, UnitFreeLaw, set_up_law, task_rows
+from sumgp.laws import Law, RightSides, SumLaw, UnitFreeLaw, task_rows, unit_free_law
 from sumgp.priors import hyper_priors, lengthscale_mask, with_long_range
 from sumgp.solvers import Automatic, Solver
 from sumgp.solvers.vecchia import (
@@ -99,7 +99,7 @@ def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
     rows = replace(rows, mixed=replace(rows.mixed, own_kernels=own))
     kernels = _kernels(problem)
     search = fit_map(rows.mixed, rows.log_signal, kernels, solver, problem.progress)
-    everywhere = None if law is None else set_up_law(law, problem.data, problem.scaling, 1.0).law
+    everywhere = None if law is None else unit_free_law(law, problem.data, problem.scaling)
     unit_free = None if built_in else everywhere
     told = _Told(rows, linear, noise, complete, unit_free)
     report = _report(problem, search, rows.log_constant)
