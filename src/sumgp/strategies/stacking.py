@@ -100,12 +100,14 @@ class Question:
 
 
 def own(problem: FitProblem, law: UnitFreeLaw | None, asked: Question) -> Kind | None:
-    """Independent outputs, each point moved onto the law."""
-    plain = own_component(problem, law)
-    if plain is None:
+    """Independent outputs, each point moved onto the law; None where they are not defined."""
+    outputs = _each_alone(problem, law)
+    if outputs is None:
         return None
-    component: OwnComponent = replace(plain, law=law)
+    plain = independent_outputs(outputs, WIDENING)
     rows, blocks = (own_left_out(plain, problem.y, way) for way in (None, asked.blocks))
+    closed = closed_imbalance(problem) is not None
+    component: OwnComponent = replace(plain, law=law, correlation=shrunk_correlation(rows), closed=closed)
     ways = [moved_left_out(component, rows, problem.y, problem.data.x, problem.x)]
     ways.append(blocks if asked.blocks_without_law else moved_left_out(component, blocks, problem.y, problem.data.x))
     if asked.cells:
@@ -114,22 +116,14 @@ def own(problem: FitProblem, law: UnitFreeLaw | None, asked: Question) -> Kind |
     return Kind("own", (component,), np.ones(1), np.stack([values.each_log_density for values in ways]))
 
 
-def own_component(problem: FitProblem, law: UnitFreeLaw | None = None) -> OwnComponent | None:
-    """Independent outputs, None where that is not defined: known noise, many rows, an output with hardly any values.
-
-    ``law`` tells of their noise; points are moved onto it by the component that has it.
-    """
-    y, measured = problem.y, ~np.isnan(problem.y)
+def _each_alone(problem: FitProblem, law: UnitFreeLaw | None) -> tuple[OutputPosterior, ...] | None:
+    """Outputs, of whose noise the ``law`` tells; None with known noise, many rows, or an output with hardly any values."""
+    x, y, measured = problem.x, problem.y, ~np.isnan(problem.y)
     alike = problem.noise.known is None and problem.noise.row_factor is None
     if not alike or len(y) > MOST_ROWS or measured.sum(axis=0).min() < FEWEST_VALUES:
         return None
-    grids = own_grid(problem.x, y, families(problem), problem.noise.groups, law_noise(problem, law))
-    outputs = tuple(
-        output_posterior(problem.x[measured[:, t]], y[measured[:, t], t], points) for t, points in enumerate(grids)
-    )
-    plain = independent_outputs(outputs, WIDENING)
-    closed = closed_imbalance(problem) is not None
-    return replace(plain, correlation=shrunk_correlation(own_left_out(plain, y, None)), closed=closed)
+    grids = own_grid(x, y, families(problem), problem.noise.groups, law_noise(problem, law))
+    return tuple(output_posterior(x[seen], y[seen, t], grids[t]) for t, seen in enumerate(measured.T))
 
 
 def independent_outputs(outputs: tuple[OutputPosterior, ...], widening: float) -> OwnComponent:
