@@ -76,7 +76,7 @@ def test_evidence_of_closed_rows_and_its_gradient() -> None:
     problem, _ = gp._problem(t, Y, lambda stage: None)
     F = problem.scaling.y_scale / np.linalg.norm(problem.scaling.y_scale)
     totals = np.full((12, 1), (5.0 - problem.scaling.y_shift.sum()) / np.linalg.norm(problem.scaling.y_scale))
-    prior = problem.priors("task", law=TaskLaw(F[None], np.zeros(1), totals))[0]
+    prior = problem.priors("task", task_law=TaskLaw(F[None], np.zeros(1), totals))[0]
     theta = 0.1 * np.arange(prior.n_parameters) - 0.5
     rows = closed_rows(problem.y, np.broadcast_to(F, (12, 1, 3)), totals)
     evidence = ClosedEvidence(KroneckerEvidence(prior, problem.x, problem.y), prior, rows)

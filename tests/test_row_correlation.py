@@ -18,7 +18,8 @@ from sumgp.prediction.row_cells import Rows, given_cells
 from sumgp.prediction.row_correlation import ROWS_FOR_NONE, row_correlation, with_row_correlation
 from sumgp.strategies import Cells, Fitted, LocalPosterior, OwnComponent
 from sumgp.strategies.conditioned import ClosedComponent
-from sumgp.strategies.own_outputs import LeftOutValues, shrunk_correlation
+from sumgp.strategies.left_out import LeftOut
+from sumgp.strategies.stacking import shrunk_correlation
 
 
 def test_complete_rows_by_hand() -> None:
@@ -66,7 +67,7 @@ def held(seed: int, noise: float, estimated: bool) -> np.ndarray:
     own = UnitOutputs((), np.eye(9), np.zeros(0), np.full(9, 0.5), 9, closed=True)
     fitted, freedom = with_row_correlation(Fitted((own,), np.ones(1)), x, y, True)
     if not estimated:
-        pairs = shrunk_correlation(LeftOutValues(y, np.ones_like(y)))
+        pairs = shrunk_correlation(LeftOut(y, np.ones_like(y)))
         fitted, freedom = Fitted((replace(own, correlation=pairs),), np.ones(1)), np.inf
     law = LinearConstraint(np.array([-1.0, *np.ones(8)]) * sizes, 0.0).bind([f"y{t}" for t in range(9)], ["x"])
     seen = Imbalance(np.zeros(1), np.zeros(1), np.array([40]), np.ones(1, dtype=bool))

@@ -74,7 +74,7 @@ class Reference:
 
     def engine(self) -> LawEngine:
         """The package's law solver at the target's points and sd."""
-        setup = LawSetup(self.target.law, np.zeros(0), self.target.x[:, None], self.target.x_law)
+        setup = LawSetup(self.target.law, self.target.x[:, None], self.target.x_law)
         return LawEngine(self.problem, setup, law_sd=self.target.law_sd)
 
     @cached_property

@@ -9,7 +9,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 import sumgp
-from sumgp.laws import set_up_law
+from sumgp.laws import unit_free_law
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.left_out import RowNoise, TrainingRows
 from sumgp.strategies.stacking import Question, _ways, blocks_of
@@ -27,7 +27,7 @@ def test_left_out_values_are_those_of_a_fit_without_them(law: str | None) -> Non
     prior = problem.priors("identity")[0]
     theta = prior.start()
     theta[prior.noise_slice] = np.log(1e-4)
-    onto = None if law is None else set_up_law(problem.law, problem.data, problem.scaling, 1.0).law
+    onto = None if law is None else unit_free_law(problem.law, problem.data, problem.scaling)
     component = plain_component(problem, prior, theta, onto).widened(WIDENING)
     rows, noise = TrainingRows(problem.x, problem.data.x, problem.y), RowNoise.learnt(problem.noise, component.noise, 24)
     blocks = blocks_of(problem.x)

@@ -8,7 +8,7 @@ import pytest
 from sumgp import ConstraintError, LinearConstraint, SumConstraint, Term, Unknown
 from sumgp.data.table import Data, Scaling, choose_scaling
 from sumgp.laws import Law
-from sumgp.laws.points import MOST_POINTS, complete_scaling, law_points, set_up_law, typical_rows
+from sumgp.laws.points import MOST_POINTS, complete_scaling, law_points, typical_rows, unit_free_law
 from sumgp.laws.sizes import solve_for_columns
 from sumgp.transforms import Square
 
@@ -74,10 +74,9 @@ def test_an_output_never_measured_gets_the_laws_size() -> None:
 def test_unknown_constants_start_at_what_single_rows_suggest() -> None:
     noisy = TRUE + 0.1 * np.random.default_rng(0).standard_normal(TRUE.shape)
     law = LinearConstraint([1.0, 1.0], Unknown()).bind(("a", "b"), ("x0",))
-    setup = set_up_law(law, data(noisy), scaling(data(noisy)), 0.1)
-    assert setup.law.shift[2] == pytest.approx(np.median(noisy.sum(axis=1)))
-    assert setup.law.scale[2] == pytest.approx(np.std(noisy.sum(axis=1)))
-    assert setup.unknown.shape == (1,)
+    free = unit_free_law(law, data(noisy), scaling(data(noisy)))
+    assert free.shift[2] == pytest.approx(np.median(noisy.sum(axis=1)))
+    assert free.scale[2] == pytest.approx(np.std(noisy.sum(axis=1)))
 
 
 def test_law_points_hold_the_training_inputs_and_fill_the_gaps() -> None:

@@ -9,16 +9,8 @@ from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from sumgp.hyperparameters import around, pool
-from sumgp.strategies.output_posterior import (
-    FINE_ROWS,
-    MEAN_VARIANCE,
-    RATIOS,
-    KernelFamily,
-    LawNoise,
-    _evidence,
-    _pooled,
-    own_grid,
-)
+from sumgp.priors import KernelFamily
+from sumgp.strategies.output_posterior import FINE_ROWS, MEAN_VARIANCE, RATIOS, LawNoise, _evidence, _pooled, own_grid
 
 LENGTHS = np.log(np.geomspace(0.02, 2.0, 14))
 

@@ -13,19 +13,19 @@ import sumgp
 from sumgp.laws import make_unit_free
 from sumgp.prediction.row_cells import Rows, given_cells
 from sumgp.strategies import Fitted
-from sumgp.strategies.output_posterior import GridPoint
-from sumgp.strategies.own_outputs import (
-    Cells,
-    LeftOutValues,
-    OutputPosterior,
-    OwnComponent,
+from sumgp.strategies.left_out import LeftOut
+from sumgp.strategies.output_posterior import GridPoint, OutputPosterior, output_posterior
+from sumgp.strategies.own_outputs import Cells, OwnComponent, own_priors
+from sumgp.strategies.stacking import (
+    JOINTLY,
+    PSEUDO_ROWS,
+    blocks_of,
     independent_outputs,
     moved_left_out,
-    output_posterior,
     own_left_out,
     shrunk_correlation,
+    simplex_weights,
 )
-from sumgp.strategies.stacking import JOINTLY, PSEUDO_ROWS, blocks_of, own_priors, simplex_weights
 from sumgp.strategies.weight_component import Component, plain_component
 
 POINTS = [GridPoint(RBF(0.2), 1.3, 0.2, 0.6), GridPoint(RBF(0.4), 0.8, 0.3, 0.4)]
@@ -68,10 +68,10 @@ def test_correlations_of_residuals_are_found_and_shrunk() -> None:
     generator = np.random.default_rng(0)
     z = generator.standard_normal((400, 3))
     z[:, 1] = 0.8 * z[:, 0] + 0.6 * z[:, 1]
-    many = shrunk_correlation(LeftOutValues(z, np.ones_like(z)))
+    many = shrunk_correlation(LeftOut(z, np.ones_like(z)))
     assert many[0, 1] == pytest.approx(0.8, abs=0.08)
     assert abs(many[0, 2]) < 0.1
-    few = shrunk_correlation(LeftOutValues(generator.standard_normal((6, 3)), np.ones((6, 3))))
+    few = shrunk_correlation(LeftOut(generator.standard_normal((6, 3)), np.ones((6, 3))))
     assert np.max(np.abs(few - np.eye(3))) < 0.6
     assert np.all(np.linalg.eigvalsh(few) > 0)
 
@@ -251,7 +251,7 @@ def test_left_out_values_of_a_component_hold_each_measured_entry() -> None:
     component = independent_outputs((posterior, posterior), 1.0)
     table = np.stack([y, y], axis=1)
     values = own_left_out(component, table, blocks_of(x))
-    assert np.all(np.isfinite(values.log_density))
+    assert np.all(np.isfinite(values.each_log_density))
     assert values.residual[:, 0] == pytest.approx(values.residual[:, 1])
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import sumgp
-from sumgp.strategies import averaging as mixture
-from sumgp.strategies import averaging as thinned
+from sumgp.strategies import averaging, few_rows
 
 
 def series(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -25,8 +24,8 @@ def test_same_answer_as_from_all_rows(law: str | None, monkeypatch: pytest.Monke
     x, Y = series(160)
     new = np.linspace(0.0, 6.0, 50)
     whole = fitted(x, Y, law).posterior(new)
-    monkeypatch.setattr(mixture, "LARGEST_INTEGRATED", 100)
-    monkeypatch.setattr(thinned, "THINNED_ENTRIES", 120)
+    monkeypatch.setattr(averaging, "LARGEST_INTEGRATED", 100)
+    monkeypatch.setattr(few_rows, "THINNED_ENTRIES", 120)
     thin = fitted(x, Y, law).posterior(new)
     # Complete data: the last steps are taken on all rows, so only the optimiser's own tolerance is left.
     assert np.max(np.abs(thin.mean - whole.mean) / whole.std) < 0.5
@@ -38,9 +37,9 @@ def test_rows_without_improvement_still_use_all_data(monkeypatch: pytest.MonkeyP
     x, Y = series(200)
     Y[::7, 0] = np.nan
     new = np.linspace(0.0, 6.0, 50)
-    monkeypatch.setattr(mixture, "LARGEST_INTEGRATED", 100)
-    monkeypatch.setattr(thinned, "THINNED_ENTRIES", 120)
-    monkeypatch.setattr(thinned, "LARGEST_DENSE", 100)
+    monkeypatch.setattr(averaging, "LARGEST_INTEGRATED", 100)
+    monkeypatch.setattr(few_rows, "THINNED_ENTRIES", 120)
+    monkeypatch.setattr(few_rows, "LARGEST_DENSE", 100)
     mean = fitted(x, Y, None).predict(new)
     truth = np.column_stack([np.sin(2 * new), 1.0 - np.sin(2 * new)])
     # 60 rows alone would leave an error of about 0.1 / sqrt(60 / 8) = 0.037.
@@ -50,9 +49,9 @@ def test_rows_without_improvement_still_use_all_data(monkeypatch: pytest.MonkeyP
 def test_rarely_measured_outputs_keep_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     x, Y = series(400)
     Y[5:, 1] = np.nan
-    monkeypatch.setattr(mixture, "LARGEST_INTEGRATED", 10**9)
+    monkeypatch.setattr(averaging, "LARGEST_INTEGRATED", 10**9)
     problem, _ = sumgp.ConstrainedGP(None)._problem(x, Y, lambda stage: None)
-    rows = thinned.chosen_rows(problem)
+    rows = few_rows.chosen_rows(problem)
     assert set(range(5)) <= set(rows.tolist())
     assert len(rows) < 250
-    assert np.array_equal(rows, thinned.chosen_rows(problem))
+    assert np.array_equal(rows, few_rows.chosen_rows(problem))

@@ -12,7 +12,17 @@ from sklearn.gaussian_process.kernels import Matern
 
 from sumgp import Conditioned, ConstrainedGP, LinearConstraint, Unconstrained
 from sumgp.report.scores import leave_one_out
-from sumgp.strategies.left_out import LeftOut, RowNoise, TrainingRows, component_left_out, mixed
+from sumgp.strategies.left_out import (
+    Known,
+    LeftOut,
+    RowNoise,
+    TrainingRows,
+    block_covariances,
+    component_left_out,
+    known_rows,
+    left_out,
+    mixed,
+)
 from sumgp.strategies.problem import FitProblem
 from sumgp.strategies.weight_component import Component
 
@@ -116,7 +126,11 @@ class Refits:
     def closed_form(self, blocks: list[np.ndarray] | None, widening: float) -> LeftOut:
         component = self.without(np.zeros(0, dtype=int)).widened(widening)
         rows = TrainingRows(self.problem.x, self.problem.data.x, self.problem.y)
-        return component_left_out(component, rows, RowNoise(self.variances, self.F), blocks, widening)
+        noise = RowNoise(self.variances, self.F)
+        if blocks is None:
+            return component_left_out(component, rows, noise, widening)
+        known = Known(known_rows(component, rows).mean, block_covariances(component, rows, blocks))
+        return left_out(rows.y, known, noise, blocks, widening)
 
 
 def assert_same(found: LeftOut, expected: LeftOut) -> None:

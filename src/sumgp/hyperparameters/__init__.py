@@ -11,6 +11,6 @@ from sumgp.hyperparameters.optimise import (
     maximise,
     starting_points,
 )
-from sumgp.hyperparameters.own_lengths import lengths_penalty, own_lengthscales
+from sumgp.hyperparameters.own_lengths import own_length_families
 from sumgp.hyperparameters.residual_noise import noise_told
 from sumgp.hyperparameters.scan import Scan, around, clustered_rows, noises_differ, pool, row_spacing, share_noise

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from sklearn.gaussian_process.kernels import Matern
+from sklearn.gaussian_process.kernels import RBF, Kernel, Matern
 
 from sumgp.errors import NumericalError
 from sumgp.hyperparameters.scan import CLUSTERS, MEAN_VARIANCE, MOST_ROWS, clustered_rows
 from sumgp.numerics import cholesky, cholesky_inverse
-from sumgp.priors import HyperPrior, KernelOnPoints, hyper_priors, student_around_mean
+from sumgp.priors import LENGTH_STEP, HyperPrior, KernelFamily, KernelOnPoints, hyper_priors, student_around_mean
 
 STARTS = ((0.0, 0.1), (-1.0, 0.01), (1.0, 0.5))  # log lengthscales over the prior's centres, and r
 LOG_RANGE = (-7.0, 7.0)  # of log lengthscales around those centres
@@ -30,6 +30,10 @@ ALIKE_DEGREES = 1.0  # of freedom of that Student t: so few that an input withou
 STEPS = 60  # of L-BFGS-B, at most
 SMALLEST = 1e-12  # of q, unit-free: a column of equal values has no amplitude of its own
 REFUSED = 1e10  # where the covariance has no factor
+AROUND = 1.05  # logarithm of lengthscales that are tried over those found with one kernel, at most
+# Logarithms of lengthscales of RBF and of Matern kernels over those of Matern 5/2 that suit the same curve.
+RBF_LONGER = -0.7
+MATERN_LONGER = {0.5: 1.75, 1.5: 0.7, 2.5: 0.0}  # by their smoothness nu
 
 
 class OwnLengths(NamedTuple):
@@ -52,7 +56,21 @@ def own_lengthscales(x: np.ndarray, y: np.ndarray, half_range: np.ndarray, spaci
     return result
 
 
-def lengths_penalty(rows: int, inputs: int) -> float:
+def own_length_families(x: np.ndarray, y: np.ndarray, half_range: np.ndarray, spacing: float) -> list[KernelFamily]:
+    """RBF and Matern kernels with a lengthscale for each input, if some output asks for it; all of one change together."""
+    found = own_lengthscales(x, y, half_range, spacing)
+    if not any(lengths.gain > 0 for lengths in found):
+        return []
+    centres = np.stack([lengths.logs for lengths in found])
+    shifts = np.arange(AROUND, -AROUND - 1e-9, -LENGTH_STEP)
+    prior = -0.5 * np.minimum(shifts, 0.0) ** 2 - _penalty(*x.shape)
+    thetas = np.repeat(shifts[:, None], x.shape[1], axis=1)
+    kernels: list[tuple[Kernel, float]] = [(RBF(half_range), RBF_LONGER)]
+    kernels += [(Matern(half_range, nu=nu), longer) for nu, longer in MATERN_LONGER.items()]
+    return [KernelFamily(kernel, thetas, prior, centres=centres + longer) for kernel, longer in kernels]
+
+
+def _penalty(rows: int, inputs: int) -> float:
     """Schwarz's, of the log evidence, for lengthscales of their own in place of one."""
     return 0.5 * (inputs - 1) * float(np.log(rows))
 
@@ -71,7 +89,7 @@ class _Alone(NamedTuple):
         together = np.append(np.ones(len(centre)), 0.0), np.append(np.zeros(len(centre)), 1.0)
         equal = self._minimum(starts, np.stack(together))
         best = self._minimum([equal[1], starts[1]], np.eye(len(centre) + 1))
-        return OwnLengths(best[1][:-1], equal[0] - best[0] - lengths_penalty(len(self.y), len(centre)))
+        return OwnLengths(best[1][:-1], equal[0] - best[0] - _penalty(len(self.y), len(centre)))
 
     def _minimum(self, starts: Sequence[np.ndarray], directions: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and place of the lowest minus log density found along ``directions`` (k, D + 1)."""

@@ -24,5 +24,6 @@ from sumgp.laws.points import (
     set_up_law,
     task_rows,
     typical_rows,
+    unit_free_law,
 )
 from sumgp.laws.sums import LinearConstraint, SumConstraint, Term

@@ -143,10 +143,9 @@ MOST_SPREAD = 7  # power of two of the points between training rows with several
 
 @dataclass(frozen=True)
 class LawSetup:
-    """Unit-free law, prior variances of its own columns, and the points where it is imposed jointly."""
+    """Unit-free law and the points where it is imposed jointly."""
 
     law: UnitFreeLaw
-    unknown: np.ndarray  # (U,) prior variances, unit-free
     x: np.ndarray  # (n, D) points as the kernels see them
     x_law: np.ndarray  # (n, D + E) the same in the user's units
 
@@ -197,6 +196,11 @@ def complete_scaling(law: Law | None, data: Data, scaling: Scaling) -> Scaling:
 
 def set_up_law(law: Law, data: Data, scaling: Scaling, spacing: float) -> LawSetup:
     """Prepare a law for a fit; ``spacing`` is the distance wanted between law points, as the kernels see inputs."""
+    return LawSetup(unit_free_law(law, data, scaling), *law_points(law, data, scaling, spacing))
+
+
+def unit_free_law(law: Law, data: Data, scaling: Scaling) -> UnitFreeLaw:
+    """The law seen from unit-free outputs and constants, rows divided by their sizes at the data."""
     T, U = len(law.outputs), len(law.unknowns)
     shift, scale = scaling.y_shift, scaling.y_scale
     typical = typical_rows(data, scaling)
@@ -209,8 +213,7 @@ def set_up_law(law: Law, data: Data, scaling: Scaling, spacing: float) -> LawSet
         shift = np.concatenate([shift, centre])
         scale = np.concatenate([scale, np.where(size > 0, size, 1.0)])
         typical = np.concatenate([typical, np.zeros((len(typical), U))], axis=1)
-    free = make_unit_free(law, shift, scale, typical, data.x)
-    return LawSetup(free, np.full(U, UNKNOWN_VARIANCE), *law_points(law, data, scaling, spacing))
+    return make_unit_free(law, shift, scale, typical, data.x)
 
 
 def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> tuple[np.ndarray, np.ndarray]:
@@ -250,10 +253,10 @@ def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> tuple[
     return points[keep], in_units[keep]
 
 
-def linear_rows(setup: LawSetup, data: Data) -> tuple[np.ndarray, np.ndarray]:
+def linear_rows(law: UnitFreeLaw, data: Data) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients (N, R, C) and right sides (N, R) of a linear law at the training rows, unit-free."""
-    zero = np.zeros((len(data.x), setup.law.n_columns))
-    return setup.law.jacobian(zero, data.x), -setup.law.residual(zero, data.x)
+    zero = np.zeros((len(data.x), law.n_columns))
+    return law.jacobian(zero, data.x), -law.residual(zero, data.x)
 
 
 CLOSED = 3e-3  # rows that meet the law this well (in sds of the outputs) have noise that meets it too

@@ -10,7 +10,7 @@ import numpy as np
 
 from sumgp.errors import ConstraintError, DataError, NumericalError, SumGPWarning, warn
 from sumgp.hyperparameters import MapEstimate, Objective, maximise
-from sumgp.laws import SumLaw, set_up_law
+from sumgp.laws import SumLaw, set_up_law, unit_free_law
 from sumgp.numerics import solve_lower
 from sumgp.paper_method.component import LatentPosterior, TransformedComponent
 from sumgp.paper_method.engines import Engine, ExpectationPropagation, Gaussian, Laplace, MomentMatched, Variational
@@ -83,7 +83,7 @@ class Transformed(Strategy):
         model = prepare(self, problem, law, guide)
         fitted, engine = self._search(problem, model, alone)
         own = TransformedEvidence(fitted.priors[0], model.observations, engine)
-        unit_free = set_up_law(law, problem.data, problem.scaling, 1.0).law
+        unit_free = unit_free_law(law, problem.data, problem.scaling)
         # A law with an error of its own has columns that the guide knows nothing of.
         joined = None if len(unit_free.soft_rows) else unit_free
 

@@ -21,7 +21,7 @@ from sumgp.data import Data
 from sumgp.laws import mean_on_law, project
 from sumgp.numerics import LOG_2PI
 from sumgp.prediction.row_balance import Balance, balanced
-from sumgp.strategies import Cells, Fitted, LocalPosterior, OwnComponent
+from sumgp.strategies import Cells, Fitted, LocalPosterior, OwnComponent, with_soft_errors
 
 NOTHING_NEW = 1e-12  # of the largest variance of a row's cells: a combination that the law fixes, up to round-off
 NO_NOISE = 1e-10  # share of the largest noise variance: a direction of closed data that has none
@@ -184,7 +184,7 @@ def _true_values(own: OwnComponent, before: LocalPosterior, part: _Part, x: np.n
     mean, left = m + share * (part.y - m), v * (1.0 - share)
     covariance = share[:, :, None] * part.y_covariance * share[:, None, :] + np.eye(T) * left[:, None, :]
     if own.law is not None:
-        mean, covariance = own.with_errors(mean, covariance)
+        mean, covariance = with_soft_errors(mean, covariance, own.error_variances)
         moved = project(own.law, mean, covariance, x)
         mean, covariance = moved.points, moved.projectors @ covariance @ moved.projectors.swapaxes(1, 2)
     return part._replace(mean=mean, covariance=covariance)

@@ -1,8 +1,10 @@
 """Priors over several outputs: kernels, task covariances, noise, and the law's place in them."""
 
 from sumgp.priors.candidates import (
+    LENGTH_STEP,
     MOST_OUTPUTS_ON_THEIR_OWN,
     Candidate,
+    KernelFamily,
     Period,
     Reordered,
     canonical_order,
@@ -11,8 +13,8 @@ from sumgp.priors.candidates import (
     kernel_name,
     map_candidates,
     nullspace_basis,
+    output_families,
     potential_candidates,
-    quasi_periodic,
     reordered,
     rougher_candidates,
     shown_period,

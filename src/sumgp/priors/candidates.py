@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared
 
 from sumgp.errors import DataError
 from sumgp.priors.growth import Growth
-from sumgp.priors.kernels import prepare_kernel
+from sumgp.priors.kernels import hyper_priors, prepare_kernel
 from sumgp.priors.multitask import MultitaskPrior, NoiseModel
 from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, ReorderedTask, TaskCovariance
 
@@ -67,6 +67,15 @@ PERIOD_FACTOR = 1.3  # within which a period is looked for around the one that t
 WAVE_BOUNDS = (0.1, 10.0)  # of w, from sharp peaks to a wave too weak to be seen
 TREND_BOUNDS = (1e-3, 1e3)  # variance of a trend over that of what varies over short distances
 MOST_OUTPUTS_ON_THEIR_OWN = 3  # with more, what outputs have in common tells more than how they differ
+
+
+LENGTH_STEP = 0.35  # between logarithms of lengthscales of an output alone; a maximum is about twice as wide
+LONGEST = 1.4  # logarithm of the longest lengthscale over half the range
+NEIGHBOUR = 0.5  # shortest lengthscale in distances between rows
+WAVES = (0.5, 1.0, 2.0)  # of w in exp(-2 sin^2 / w^2): from peaked to nearly a sine
+SHORTEST_DECAY = 2.0  # periods over which a wave keeps its shape, at least
+SHOWN_BY = 0.5  # share of the outputs that show a period, from which on few rows will do: they always fit some sine
+ROWS_FOR_ONE = 30  # rows from which on a single output may show one
 
 
 @dataclass(frozen=True)
@@ -161,6 +170,47 @@ def quasi_periodic(smooth: Kernel, period: float) -> Kernel:
     """exp(-2 sin^2(pi r / period) / w^2) times a smooth kernel: a wave whose shape changes slowly."""
     near = (period / PERIOD_FACTOR, period * PERIOD_FACTOR)
     return ExpSineSquared(1.0, period, length_scale_bounds=WAVE_BOUNDS, periodicity_bounds=near) * smooth
+
+
+@dataclass(frozen=True)
+class KernelFamily:
+    """A kernel with the values of theta that are tried, (L, p), and their log prior (L,); ``of`` (T,): for which outputs.
+
+    ``centres`` (T, p): thetas of an output are around its own; None = around zero.
+    """
+
+    kernel: Kernel
+    thetas: np.ndarray
+    log_prior: np.ndarray
+    of: tuple[bool, ...] | None = None
+    centres: np.ndarray | None = None
+
+    def thetas_of(self, output: int) -> np.ndarray:
+        """(L, p) values of theta that are tried for an output."""
+        return self.thetas if self.centres is None else self.centres[output] + self.thetas
+
+
+def output_families(x: np.ndarray, y: np.ndarray, half_range: np.ndarray, spacing: float) -> list[KernelFamily]:
+    """For each output y (N, T) alone: RBF, RationalQuadratic and Matern kernels, and waves where the data show a period.
+
+    Lengthscales go from neighbouring rows, ``spacing`` half ranges apart, to beyond the range.
+    """
+    size = float(np.sqrt(np.mean(half_range**2)))
+    logs = np.log(size) + np.arange(LONGEST, min(np.log(NEIGHBOUR * spacing), -1.0) - 1e-9, -LENGTH_STEP)
+    kernels: list[Kernel] = [RBF(size), RationalQuadratic(size, alpha=2.0, alpha_bounds="fixed")]
+    kernels += [Matern(size, nu=nu) for nu in (0.5, 1.5, 2.5)]
+    result = []
+    for kernel in kernels:
+        prior = hyper_priors(kernel, half_range, spacing)[0]
+        result.append(KernelFamily(kernel, logs[:, None], np.array([prior.log_density(v) for v in logs])))
+    period = shown_period(x, y)
+    if period is not None and (np.mean(period.shown_by) >= SHOWN_BY or len(x) >= ROWS_FOR_ONE):
+        decays = np.arange(np.log(4.0 * size), np.log(SHORTEST_DECAY * period.length), -2.0 * LENGTH_STEP)
+        thetas = np.array([[np.log(w), np.log(period.length), d] for w in WAVES for d in decays])
+        if len(thetas):
+            kernel = quasi_periodic(RBF(size), period.length)
+            result.append(KernelFamily(kernel, thetas, np.full(len(thetas), np.log(2.0 / len(WAVES))), period.shown_by))
+    return result
 
 
 def kernel_name(prior: MultitaskPrior) -> str:

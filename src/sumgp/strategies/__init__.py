@@ -13,6 +13,7 @@ from sumgp.strategies.problem import (
     MANY_PARAMETERS,
     FitProblem,
     Fitted,
+    LocalPosterior,
     Marginals,
     PosteriorComponent,
     SeriesPlan,
@@ -22,4 +23,4 @@ from sumgp.strategies.problem import (
 )
 from sumgp.strategies.projected import Projected, Unconstrained
 from sumgp.strategies.vecchia_fits import Asked, choose_map_solver
-from sumgp.strategies.weight_component import Component, LocalPosterior, Unprojected, join_points, plain_component
+from sumgp.strategies.weight_component import Component, Unprojected, join_points, plain_component, with_soft_errors

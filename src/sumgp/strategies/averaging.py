@@ -1,10 +1,4 @@
-"""Fit every candidate prior, first on few rows where there are many, and average over their hyperparameters.
-
-Hyperparameters of large data sets: found on some of the rows, then improved on all of them where that is cheap.
-The number of evaluations is decided by the shape of the posterior density, not by the amount of data; most of them need
-only enough rows to see that shape. Half of them are chosen at random, which shows all there is of long lengthscales; the
-others are clusters of neighbours, since rows that are further apart than a lengthscale tell nothing about it.
-"""
+"""Fit every candidate prior and average over their hyperparameters."""
 
 from __future__ import annotations
 
@@ -14,70 +8,16 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.special import expit
 
 from sumgp.errors import Status, warn
-from sumgp.hyperparameters import (
-    CURVATURE_FLOOR,
-    Integration,
-    MapEstimate,
-    Objective,
-    Scan,
-    clustered_rows,
-    curvature,
-    integrate,
-    maximise,
-)
+from sumgp.hyperparameters import CURVATURE_FLOOR, Integration, MapEstimate, Objective, Scan, curvature, integrate
 from sumgp.priors import MultitaskPrior, Reordered, kernel_name, reordered, start_at_rest
-from sumgp.solvers import Evidence, fits_kronecker
+from sumgp.solvers import Evidence
+from sumgp.strategies.few_rows import chosen_rows, improved, on_rows, prior_on_rows
+from sumgp.strategies.left_out import RowNoise, TaperWeights, TrainingRows, component_left_out, heaviest, mixed
 from sumgp.strategies.problem import FitProblem
 from sumgp.strategies.weight_component import Component
-
-THINNED_ENTRIES = 450  # values in the chosen rows
-FEWEST_ROWS = 60  # of a first search: enough for its lengthscales
-CLUSTERS = 4  # of neighbouring rows
-LARGEST_DENSE = 2000  # measured entries up to which one dense factor is cheap enough to be taken a dozen times
-STEPS = 12  # on all rows: the start is a maximum on some of them
-
-
-def chosen_rows(problem: FitProblem) -> np.ndarray:
-    """Sorted positions of the rows to begin with; outputs measured in few rows keep up to 30 of them."""
-    measured = problem.data.measured
-    generator = np.random.default_rng([problem.random_state, 9])
-    order = generator.permutation(len(measured))
-    count = min(max(FEWEST_ROWS, THINNED_ENTRIES // problem.n_outputs), len(measured))
-    chosen = set(clustered_rows(problem.x, count // 2, CLUSTERS).tolist())
-    chosen.update([row for row in order.tolist() if row not in chosen][: count - len(chosen)])
-    for t in problem.output_order:
-        seen = [row for row in order.tolist() if measured[row, t]]
-        missing = min(30, len(seen)) - sum(row in chosen for row in seen)
-        chosen.update([row for row in seen if row not in chosen][: max(missing, 0)])
-    return np.array(sorted(chosen))
-
-
-def on_rows(problem: FitProblem, rows: np.ndarray) -> FitProblem:
-    """The same problem with these rows only."""
-    return replace(problem.at(rows), restarts=min(problem.restarts, 1))
-
-
-def prior_on_rows(prior: MultitaskPrior, thin: FitProblem, rows: np.ndarray) -> MultitaskPrior:
-    """The same prior for these rows: a law's totals and known noise are given row by row."""
-    law = None if prior.law is None else replace(prior.law, totals=prior.law.totals[rows])
-    return replace(prior, law=law, noise=prior.noise.at(rows))
-
-
-def improved(problem: FitProblem, prior: MultitaskPrior, found: MapEstimate) -> tuple[Objective, MapEstimate]:
-    """The objective on all rows, and its maximum after a few steps from one found on some of them.
-
-    ``prior`` and ``found`` are over the outputs in the order ``problem.output_order``.
-    """
-    y = problem.y[:, problem.output_order]
-    objective = Objective(prior, problem.solver.evidence(prior, problem.x, y))
-    if not fits_kronecker(prior, y) and int(problem.data.measured.sum()) > LARGEST_DENSE:
-        return objective, found
-    problem.progress("hyperparameters: all rows")
-    best = maximise(objective, 0, problem.random_state, STEPS, [found.theta])
-    return objective, MapEstimate(best.theta, best.value, found.status, (*found.attempts, *best.attempts))
-
 
 LARGEST_INTEGRATED = 1500  # measured entries above which hyperparameters are plugged in
 LARGEST_FIELD = 600  # the same for latent functions of several inputs: all entries share one matrix
@@ -93,6 +33,7 @@ WELL_DETERMINED = (
 )
 RULED_OUT = 20.0  # log evidence of the data by which a candidate is behind the best, for no law to make up for
 HOPELESS = 60.0  # log density by which a maximum is behind the best, for no volume around it to make up for
+AGAINST_ROWS = 5.0  # log density of left-out rows lost by the law's weights; by chance 3 at most (48 paper problems)
 OUT_OF_REACH = 7.0  # candidates whose approximate log evidence is further behind are not averaged over
 
 Priors = tuple[MultitaskPrior, ...]
@@ -127,12 +68,12 @@ class Candidates:
     @property
     def best(self) -> int:
         """The candidate of highest approximate evidence."""
-        return int(np.argmax([volume - m.value for volume, m in zip(self.log_volumes, self.maxima, strict=True)]))
+        return int(np.argmax(self.approximate_evidence()))
 
     @property
     def supported(self) -> Candidates:
         """Those that the data alone do not rule out: a law is met best by a curve that ignores them and hardly varies."""
-        values = [volume - m.value for volume, m in zip(self.log_volumes, self.maxima, strict=True)]
+        values = self.approximate_evidence()
         return self.only([k for k, value in enumerate(values) if value > max(values) - RULED_OUT])
 
     @cached_property
@@ -146,6 +87,12 @@ class Candidates:
     def _log_volume(self, candidate: int) -> float:
         spectrum = np.maximum(np.linalg.eigvalsh(self.curvature(candidate)), CURVATURE_FLOOR)
         return 0.5 * float(np.sum(np.log(2.0 * np.pi / spectrum)))
+
+    def approximate_evidence(self, score: Score | None = None) -> list[float]:
+        """Log evidence of the data, and of the law by ``score``, for each candidate: from its maximum and the curvature."""
+        pairs = [(prior, maximum.theta) for prior, maximum in zip(self.priors, self.maxima, strict=True)]
+        extra = [0.0] * len(pairs) if score is None else score(pairs)
+        return [-m.value + e + v for m, e, v in zip(self.maxima, extra, self.log_volumes, strict=True)]
 
     def curvature(self, candidate: int) -> np.ndarray:
         """Hessian of the candidate's objective at its maximum."""
@@ -195,7 +142,7 @@ def fit_candidates(
         rows = chosen_rows(problem)
         thin = on_rows(problem, rows)
         scan = Scan(problem.x, problem.y[:, thin.output_order])
-        some = _fit_each(thin, tuple(prior_on_rows(p, thin, rows) for p in priors), scan=scan)
+        some = _fit_each(thin, tuple(prior_on_rows(p, rows) for p in priors), scan=scan)
         turned = reordered(priors[some.best], problem.output_order)
         found = replace(some.maxima[some.best], theta=turned.there(some.maxima[some.best].theta))
         objective, maximum = improved(problem, turned.prior, found)
@@ -278,7 +225,7 @@ def mix(
             heaviest = max(result.draws, key=lambda d: d.weight)
             best, theta = heaviest.candidate, heaviest.theta
         else:
-            best = int(np.argmax(approximate_evidence(fitted, score)))
+            best = int(np.argmax(fitted.approximate_evidence(score)))
             theta = fitted.maxima[best].theta
         report |= _chosen(fitted, best, fitted.maxima[best].status, theta)
         component = build([(fitted.priors[best], theta)])[0]
@@ -310,19 +257,12 @@ def mix(
 def _integrated(problem: FitProblem, fitted: Candidates, score: Score | None, draws: int) -> tuple[Candidates, Integration]:
     """Draws of hyperparameters around the maxima of all candidates within reach."""
     problem.progress("averaging over hyperparameters")
-    approximate = approximate_evidence(fitted, score)
+    approximate = fitted.approximate_evidence(score)
     near = fitted.only([k for k, value in enumerate(approximate) if value > max(approximate) - OUT_OF_REACH])
     weigh = None if score is None else lambda draws: score([(near.priors[k], near.back(k, theta)) for k, theta in draws])
     hessians = [near.curvature(k) for k in range(len(near.priors))]
     result = integrate(near.objectives, near.searched, weigh, draws, problem.random_state, hessians)
     return near, replace(result, draws=tuple(replace(d, theta=near.back(d.candidate, d.theta)) for d in result.draws))
-
-
-def approximate_evidence(fitted: Candidates, score: Score | None) -> list[float]:
-    """Log evidence of data and law for each candidate, from its maximum and the curvature there."""
-    pairs = [(prior, maximum.theta) for prior, maximum in zip(fitted.priors, fitted.maxima, strict=True)]
-    extra = [0.0] * len(pairs) if score is None else score(pairs)
-    return [-m.value + e + v for m, e, v in zip(fitted.maxima, extra, fitted.log_volumes, strict=True)]
 
 
 def _describe(fitted: Candidates) -> list[dict[str, Any]]:
@@ -348,3 +288,33 @@ def _chosen(fitted: Candidates, best: int, status: str, theta: np.ndarray) -> di
         "hyperparameter_status": status,
         "restarts": len(maximum.attempts),
     }
+
+
+def rows_density(problem: FitProblem, average: Mixed) -> float:
+    """Log density of all rows, each left out on its own, under an average over hyperparameters."""
+    rows = TrainingRows(problem.x, problem.data.x, problem.y)
+    heavy = heaviest(average.weights)
+    parts = []
+    for component in (average.components[k] for k in heavy):
+        noise = RowNoise.learnt(problem.noise, component.noise, len(rows.x))
+        parts.append(component_left_out(component, rows, noise, widening=WIDENING))
+    weights = average.weights[heavy] / average.weights[heavy].sum()
+    return float(np.sum(mixed(parts, weights).log_density))
+
+
+def not_against_rows(problem: FitProblem, average: Mixed, tapers: TaperWeights, by_data: Callable[[], Mixed]) -> Mixed:
+    """The average, joined by that ``by_data``, whose hyperparameters the data alone weigh, where left-out rows ask for that.
+
+    The evidence of a law is highest for curves that hardly vary. With few noisy rows it can outweigh the data and end at a
+    flat curve. Left-out rows are then predicted far worse than at the maximum of the data's evidence, the law imposed.
+    """
+    if not tapers.scores or "draws" not in average.report:
+        return average
+    of_law = rows_density(problem, average)
+    if of_law > tapers.log_density - AGAINST_ROWS:
+        return average._replace(report=average.report | {"law_weights_reason": "left-out rows agree with the law"})
+    of_data = by_data()
+    gain = rows_density(problem, of_data) - of_law
+    reason = f"left-out rows are {gain:.1f} more probable in log density where the law does not weigh hyperparameters"
+    both = joined(average, of_data, float(expit(gain)))
+    return both._replace(report=both.report | {"law_weights_reason": reason})

@@ -17,8 +17,8 @@ from sumgp.numerics import solve_lower
 from sumgp.priors import lengthscale_mask
 from sumgp.solvers import ValueBasis
 from sumgp.strategies.collocation_setting import Family, LawPoints, LeftOutScore, Setting, places_between
-from sumgp.strategies.problem import PosteriorComponent
-from sumgp.strategies.weight_component import LocalPosterior, moving_metric
+from sumgp.strategies.problem import LocalPosterior, PosteriorComponent
+from sumgp.strategies.weight_component import moving_metric
 
 NEGLIGIBLE = 1e-10  # variance that the weights do not span, as a share of the prior's, below which draws leave it out
 

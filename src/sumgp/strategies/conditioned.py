@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sumgp.errors import ConstraintError, DataError
-from sumgp.laws import Law, SumLaw, linear_rows, set_up_law, task_rows
+from sumgp.laws import Law, SumLaw, linear_rows, set_up_law, task_rows, unit_free_law
 from sumgp.priors import MultitaskPrior, TaskLaw, nullspace_basis
 from sumgp.solvers import ClosedEvidence, Evidence, build_features, condition_on_data, given_linear_law
 from sumgp.strategies.averaging import fit_candidates, mix, one_by_one
@@ -59,7 +59,7 @@ class Conditioned(Strategy):
         imbalance = closed_imbalance(problem)
         closed = imbalance is not None and bool(np.all(imbalance.closed[keep] & (rows.noise == 0)))
         problem = replace(problem, noise=replace(problem.noise, closed=closed))
-        fitted = fit_candidates(problem, problem.priors("task", law=task_law))
+        fitted = fit_candidates(problem, problem.priors("task", task_law=task_law))
         basis = nullspace_basis(rows.F)
         within = basis @ basis.T if closed else None
 
@@ -75,7 +75,7 @@ class Conditioned(Strategy):
         report["dropped_rows"] = list(rows.dropped)
         # A law that holds only roughly shows in what the outputs of a row have in common: nothing is moved onto it.
         exact = [row for row in range(law.n_rows) if law.noise[row] == 0]
-        point_law = set_up_law(law.rows(exact), problem.data, problem.scaling, 1.0).law if exact else None
+        point_law = unit_free_law(law.rows(exact), problem.data, problem.scaling) if exact else None
         return stacked(problem, Fitted(components, weights, None, report), point_law, rows.F if closed else None)
 
     def _on_joint(self, problem: FitProblem, law: SumLaw) -> Fitted:
@@ -86,8 +86,7 @@ class Conditioned(Strategy):
                 "where=; use Dense() or leave solver=None"
             )
         setup = set_up_law(law, problem.data, problem.scaling, 1.0)
-        priors = problem.priors("task", unknown=setup.unknown, soft=setup.law.soft_variances)
-        rows, totals = linear_rows(setup, problem.data)
+        rows, totals = linear_rows(setup.law, problem.data)
 
         T = problem.n_outputs
         closed = closed_law_rows(problem, rows[:, :, :T], totals, np.arange(law.n_rows))
@@ -97,7 +96,7 @@ class Conditioned(Strategy):
             joint = given_linear_law(prior, problem.x, problem.y[:, order], rows[:, :, columns], totals)
             return joint if closed is None else ClosedEvidence(joint, prior, closed.of(np.arange(len(rows)), order))
 
-        fitted = fit_candidates(problem, priors, evidence)
+        fitted = fit_candidates(problem, problem.priors("task", setup.law), evidence)
         engine = LawEngine(problem, setup, exact=True)
         components, weights, report = mix(problem, fitted, engine.components, None, self.draws)
         report |= {"status": report["hyperparameter_status"], "law": "on the full joint"}

@@ -8,7 +8,7 @@ tell, if only weakly, since each holds noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, logit, logsumexp, softmax
 
-from sumgp.numerics import LOG_2PI, symmetric_root
+from sumgp.numerics import LOG_2PI, cholesky, cholesky_inverse, symmetric_root
 from sumgp.priors import MultitaskPrior, NoiseModel, nullspace_basis
-from sumgp.strategies.averaging import WIDENING, Mixed, joined
 from sumgp.strategies.problem import FitProblem, PosteriorComponent
+from sumgp.strategies.weight_component import Component, moved_onto_law, own_points
 
 # V <= R in exact arithmetic, and equal where a measurement alone says what is known; round-off and tapers exceed it.
 SMALLEST_GAP = 1e-6  # of the noise
@@ -100,12 +100,18 @@ class LeftOut(NamedTuple):
     """What the other rows say of those left out, unit-free.
 
     ``residual`` (N, T) measurement minus prediction and ``variance`` (N, T) of it, noise included, NaN where nothing was
-    measured or left out; ``log_density`` (blocks,) of each block's measurements.
+    measured or left out; ``log_density`` (blocks,) of each block's measurements, where that was asked for.
     """
 
     residual: np.ndarray
     variance: np.ndarray
-    log_density: np.ndarray
+    log_density: np.ndarray = np.zeros(0)
+
+    @property
+    def each_log_density(self) -> np.ndarray:
+        """(N, T) of each value alone; not finite where a law leaves nothing open, so that nothing is told by it."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return -0.5 * (self.residual**2 / self.variance + np.log(self.variance) + LOG_2PI)
 
 
 class Known(NamedTuple):
@@ -167,25 +173,63 @@ class TrainingRows(NamedTuple):
     y: np.ndarray
 
 
-def component_left_out(
-    component: PosteriorComponent,
-    rows: TrainingRows,
-    noise: RowNoise,
-    blocks: Sequence[np.ndarray] | None = None,
-    widening: float = 1.0,
-) -> LeftOut:
-    """``left_out`` of one component fitted to these rows; ``blocks`` of them, None = each row on its own."""
-    x, x_law, y = rows
-    T, C = y.shape[1], component.n_columns
-    mean, covariance = component.marginals(x, x_law)
-    if blocks is None:
-        return left_out(y, Known(mean[:, :T], covariance[:, :T, :T]), noise, np.arange(len(x))[:, None], widening)
-    joint = []
+def component_left_out(component: PosteriorComponent, rows: TrainingRows, noise: RowNoise, widening: float = 1.0) -> LeftOut:
+    """``left_out`` of one component fitted to these rows, each row on its own."""
+    return left_out(rows.y, known_rows(component, rows), noise, np.arange(len(rows.x))[:, None], widening)
+
+
+def known_rows(component: PosteriorComponent, rows: TrainingRows) -> Known:
+    """The outputs of each row on its own, given all rows."""
+    T, (mean, covariance) = rows.y.shape[1], component.marginals(rows.x, rows.x_law)
+    return Known(mean[:, :T], covariance[:, :T, :T])
+
+
+def block_covariances(component: PosteriorComponent, rows: TrainingRows, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """(nT, nT) between the outputs in each block of n rows."""
+    T, C, result = rows.y.shape[1], component.n_columns, []
     for block in blocks:
         n = len(block)
-        whole = component.joint_covariance(x[block], x_law[block]).reshape(n, C, n, C)
-        joint.append(whole[:, :T, :, :T].reshape(n * T, n * T))
-    return left_out(y, Known(mean[:, :T], joint), noise, blocks, widening)
+        whole = component.joint_covariance(rows.x[block], rows.x_law[block]).reshape(n, C, n, C)
+        result.append(whole[:, :T, :, :T].reshape(n * T, n * T))
+    return result
+
+
+def left_out_of_sharp(
+    component: Component, rows: TrainingRows, noise: RowNoise, blocks: Sequence[np.ndarray] | None, widening: float
+) -> LeftOut:
+    """``left_out`` where noise is so little that R - V there has no digits; rows one by one (None) are moved onto the law.
+
+    With f = G w, w ~ N(0, I), noise R and Q = (R^-1/2 G G^T R^-1/2 + I)^-1, a block has I - R^-1/2 V R^-1/2 = Q_bb.
+    """
+    y, features, measured = rows.y, component.posterior.features, ~np.isnan(rows.y)
+    T, sd = y.shape[1], np.sqrt(noise.variances)
+    G = features.design(rows.x)[0][:, :T] / (widening * sd[:, :, None])
+    centre = 0.0 if features.offset is None else features.offset(rows.x_law)[:, :T]
+    H = G[measured]
+    Q = cholesky_inverse(cholesky(H @ H.T + np.eye(len(H)), "left-out rows"))
+    place = np.cumsum(measured).reshape(y.shape) - 1
+    a = Q @ ((y - centre) / sd)[measured]
+    covariance, residual = np.zeros((len(y), T, T)), np.full(y.shape, np.nan)
+    density = []
+    for block in np.arange(len(y))[:, None] if blocks is None else blocks:
+        seen = measured[block]
+        own, size = place[block][seen], sd[block][seen]
+        inverse = np.linalg.inv(Q[np.ix_(own, own)])
+        whole = np.zeros((seen.size, seen.size))
+        whole[np.ix_(seen.ravel(), seen.ravel())] = widening**2 * (inverse - np.eye(len(own))) * size[:, None] * size
+        covariance[block] = whole.reshape(*seen.shape, *seen.shape)[range(len(block)), :, range(len(block))]
+        miss = np.full(seen.shape, np.nan)
+        miss[seen] = size * (inverse @ a[own])
+        residual[block] = miss
+        spread = whole[np.ix_(seen.ravel(), seen.ravel())] + np.diag(size**2)
+        away = miss[seen] @ np.linalg.solve(spread, miss[seen]) + np.linalg.slogdet(spread)[1]
+        density.append(-0.5 * (away + len(own) * LOG_2PI))
+    complete = measured.all(axis=1)
+    if component.law is not None and blocks is None and complete.any():
+        free = own_points(component.law, (y - residual)[complete], covariance[complete])
+        moved = moved_onto_law(component.law, free, rows.x_law[complete])
+        residual[complete], covariance[complete] = y[complete] - moved.mean, moved.covariance
+    return LeftOut(residual, np.einsum("ntt->nt", covariance) + sd**2, np.array(density))
 
 
 def mixed(parts: Sequence[LeftOut], weights: np.ndarray, blocks: Sequence[np.ndarray] | None = None) -> LeftOut:
@@ -210,18 +254,6 @@ SCORED = 3  # heaviest components of a mixture whose left-out densities stand fo
 def heaviest(weights: np.ndarray, count: int = SCORED) -> np.ndarray:
     """Positions of the components that stand for all."""
     return np.argsort(-weights, kind="stable")[:count]
-
-
-def rows_density(problem: FitProblem, average: Mixed) -> float:
-    """Log density of all rows, each left out on its own, under an average over hyperparameters."""
-    rows = TrainingRows(problem.x, problem.data.x, problem.y)
-    heavy = heaviest(average.weights)
-    parts = []
-    for component in (average.components[k] for k in heavy):
-        noise = RowNoise.learnt(problem.noise, component.noise, len(rows.x))
-        parts.append(component_left_out(component, rows, noise, widening=WIDENING))
-    weights = average.weights[heavy] / average.weights[heavy].sum()
-    return float(np.sum(mixed(parts, weights).log_density))
 
 
 # How far the law at one point speaks about others, in lengthscales (None: as far as the prior does), and how likely each is
@@ -313,26 +345,3 @@ def rough_share(smooth: TaperWeights, rough: TaperWeights) -> float:
     """Share of rougher curves in the average; 0 where it is negligible."""
     share = min(float(expit(logit(ROUGH_BELIEF) + rough.log_density - smooth.log_density)), MOST_ROUGH)
     return share if share > NEGLIGIBLE else 0.0
-
-
-AGAINST_ROWS = (
-    5.0  # log density of left-out rows lost by the law's weights; by chance it is 3 at most (48 of the paper's problems)
-)
-
-
-def not_against_rows(problem: FitProblem, average: Mixed, tapers: TaperWeights, by_data: Callable[[], Mixed]) -> Mixed:
-    """The average, joined by that ``by_data``, whose hyperparameters the data alone weigh, where left-out rows ask for that.
-
-    The evidence of a law is highest for curves that hardly vary. With few noisy rows it can outweigh the data and end at a
-    flat curve. Left-out rows are then predicted far worse than at the maximum of the data's evidence, the law imposed.
-    """
-    if not tapers.scores or "draws" not in average.report:
-        return average
-    of_law = rows_density(problem, average)
-    if of_law > tapers.log_density - AGAINST_ROWS:
-        return average._replace(report=average.report | {"law_weights_reason": "left-out rows agree with the law"})
-    of_data = by_data()
-    gain = rows_density(problem, of_data) - of_law
-    reason = f"left-out rows are {gain:.1f} more probable in log density where the law does not weigh hyperparameters"
-    both = joined(average, of_data, float(expit(gain)))
-    return both._replace(report=both.report | {"law_weights_reason": reason})

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from sumgp.errors import NumericalError
-from sumgp.laws import LawSetup, UnitFreeLaw, set_up_law
+from sumgp.laws import LawSetup, UnitFreeLaw, set_up_law, unit_free_law
 from sumgp.lawsolve import (
     ENOUGH,
     FULL,
@@ -25,9 +25,9 @@ from sumgp.lawsolve import (
 )
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers import Taper, WeightPosterior
-from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, approximate_evidence, fit_candidates, joined, mix
+from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, fit_candidates, joined, mix, not_against_rows
 from sumgp.strategies.eliminated import disagreement, fit_eliminated, noise_given_law, short_enough, smoother
-from sumgp.strategies.left_out import FEWER_ROUGH, TAPERS, TaperWeights, not_against_rows, rough_share, taper_weights
+from sumgp.strategies.left_out import FEWER_ROUGH, TAPERS, TaperWeights, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import law_report, stacked
 from sumgp.strategies.weight_component import Component, LawConditioning, given_data, plain_component
@@ -143,7 +143,7 @@ class LawEngine:
         result: dict[int, Component] = {}
         cold, warm = [], []  # place, state, taper and start of each
         for i, ((prior, theta), length, scored) in enumerate(zip(pairs, lengths or nothing, known or nothing, strict=True)):
-            if length == 0.0 and not len(self.setup.unknown):
+            if length == 0.0 and not self.setup.law.law.unknowns:
                 result[i] = plain_component(self.problem, prior, theta, law)
             elif scored is not None and length is None:
                 warm.append((i, scored.state, None, scored.f))
@@ -171,7 +171,7 @@ class LawEngine:
     def onto(self) -> UnitFreeLaw | None:
         """The law that points are moved onto; None where that would only take them off derivatives that hold exactly."""
         law, split = self.setup.law, self.problem.split
-        return None if split is not None and law.is_soft and not len(self.setup.unknown) else law
+        return None if split is not None and law.is_soft and not law.law.unknowns else law
 
     def solve(
         self, states: Sequence[LawState], tapers: Sequence[Taper | None], start: np.ndarray | None, tolerance: float | None
@@ -258,9 +258,8 @@ class Linearized(Strategy):
     def fit_rows(self, problem: FitProblem) -> Fitted:
         if problem.law is None:
             return fit_eliminated(problem, self.draws)
-        spaced = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
-        priors = problem.priors("identity", unknown=spaced.unknown, soft=spaced.law.soft_variances)
-        fitted = fit_candidates(problem, priors).supported
+        law = unit_free_law(problem.law, problem.data, problem.scaling)
+        fitted = fit_candidates(problem, problem.priors("identity", law)).supported
         prior, theta = fitted.priors[fitted.best], fitted.maxima[fitted.best].theta
         ready = cache(partial(_prepared, problem, fitted))
         (engine, states), doubt, alone = ready(1.0), "", [(prior, theta)]
@@ -306,7 +305,7 @@ class Linearized(Strategy):
             return TaperWeights((None,), (1.0,))
         if not isinstance(self.taper, str):
             return TaperWeights((self.taper,), (1.0,))
-        best = int(np.argmax(approximate_evidence(fitted, score)))
+        best = int(np.argmax(fitted.approximate_evidence(score)))
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
         known = score.found(prior, theta, keep=True)
         imposed = engine.components([(prior, theta)] * len(TAPERS), TAPERS, [known] * len(TAPERS), ENOUGH)
@@ -314,12 +313,12 @@ class Linearized(Strategy):
 
     def _with_rougher(self, smooth: Mixed, tapers: TaperWeights, score: LawScores) -> Mixed:
         """The average with rougher curves added to it, as far as left-out rows ask for them."""
-        problem, setup = score.engine.problem, score.engine.setup
+        problem = score.engine.problem
         many_free = max(len(c.theta) for c in smooth.components) > MANY_FREE  # outputs of their own are rough where need be
         if not (problem.rougher and tapers.scores and "candidate_weights" in smooth.report) or many_free:
             return smooth
         rougher = replace(problem, candidates=problem.rougher)
-        priors = rougher.priors("identity", unknown=setup.unknown, soft=setup.law.soft_variances)
+        priors = rougher.priors("identity", score.engine.setup.law)
         try:
             fitted = fit_candidates(rougher, priors, before=score.fitted)
             rough = self._tapers(fitted, score)

@@ -10,13 +10,13 @@ import numpy as np
 
 from sumgp.errors import Status, warn
 from sumgp.hyperparameters import Objective, Scan, latent_starts, maximise, starting_points
-from sumgp.laws import LawSetup, RightSides, SumLaw, UnitFreeLaw, linear_rows, project, set_up_law, task_rows
+from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, linear_rows, project, task_rows, unit_free_law
 from sumgp.priors import MultitaskPrior, TaskLaw, kernel_name, reordered, shown_period
 from sumgp.solvers import ClosedEvidence, ClosedRows, Evidence, SlopeOfOffset, markov
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.eliminated import disagreement
-from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent, SeriesPlan, closed_law_rows
-from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moving_metric
+from sumgp.strategies.problem import FitProblem, Fitted, LocalPosterior, PosteriorComponent, SeriesPlan, closed_law_rows
+from sumgp.strategies.weight_component import Unprojected, local_posteriors, moving_metric
 
 TUNED_ON = 8000  # values in the rows used to fit hyperparameters; more would only repeat what they say
 FEWEST_TUNED = 1000  # of those rows
@@ -151,22 +151,20 @@ class MarkovComponent(PosteriorComponent):
 
 def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     """Fit by the state-space form, the law entering as ``plan`` says."""
-    task_law, right_sides, setup = None, None, None
-    unknown, soft = np.zeros(0), np.zeros(0)
+    task_law, right_sides, law = None, None, None
     if plan.on_tasks:
         assert isinstance(problem.law, SumLaw)
         rows = task_rows(problem.law, problem.data, problem.scaling)
         task_law, right_sides = TaskLaw.of(rows, problem.data.x), rows.right_sides
     elif plan.at_times or plan.projected:
         assert problem.law is not None
-        setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
-        unknown, soft = setup.unknown, setup.law.soft_variances
-    shape = "task" if setup is None or plan.in_evidence else "identity"
-    prior = problem.priors(shape, law=task_law, unknown=unknown, soft=soft)[0]
+        law = unit_free_law(problem.law, problem.data, problem.scaling)
+    shape = "task" if law is None or plan.in_evidence else "identity"
+    prior = problem.priors(shape, law, task_law)[0]
     law_rows = None
     if plan.in_evidence:
-        assert setup is not None
-        law_rows = markov.LawRows(*linear_rows(setup, problem.data))
+        assert law is not None
+        law_rows = markov.LawRows(*linear_rows(law, problem.data))
     closed = _closed(problem, task_law, right_sides, law_rows)
     theta, report = _hyperparameters(problem, prior, law_rows, closed)
     problem.progress("smoothing")
@@ -175,8 +173,8 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     free = markov.smooth(states, series)
     last, status, steps = free, report["hyperparameter_status"], 0
     if plan.at_times:
-        assert setup is not None
-        last, status, steps, found = _imposed(problem, setup, states, free)
+        assert law is not None
+        last, status, steps, found = _imposed(problem, law, states, free)
         report |= found
     offset = None
     if right_sides is not None:
@@ -184,14 +182,13 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     noise = prior.noise.typical(theta[prior.noise_slice])
     if plan.on_tasks and not np.any(problem.law.noise > 0):  # type: ignore[union-attr]
         # The task covariance holds the law already; the projection removes what round-off adds where data contradict it.
-        setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)  # type: ignore[arg-type]
+        law = unit_free_law(problem.law, problem.data, problem.scaling)  # type: ignore[arg-type]
     status = _misfit(problem, prior, theta, free) or status
-    law_used = setup.law if setup is not None else None
-    component = MarkovComponent(free, last, theta, noise, prior.n_outputs, law_used, offset, plan.in_evidence)
+    component = MarkovComponent(free, last, theta, noise, prior.n_outputs, law, offset, plan.in_evidence)
     report |= {"status": status, "law_steps": steps, "solver": "Markov", "uncertainty": "plug-in (Markov solver)"}
     if problem.uncertainty == "integrated":
         component, report["widening"] = component.widened(WIDENING), WIDENING
-    return Fitted((component,), np.ones(1), law_used, report)
+    return Fitted((component,), np.ones(1), law, report)
 
 
 class _Imposed(NamedTuple):
@@ -203,12 +200,12 @@ class _Imposed(NamedTuple):
     report: dict[str, Any]
 
 
-def _imposed(problem: FitProblem, setup: LawSetup, states: markov.MarkovPrior, free: markov.MarkovPosterior) -> _Imposed:
+def _imposed(problem: FitProblem, law: UnitFreeLaw, states: markov.MarkovPrior, free: markov.MarkovPosterior) -> _Imposed:
     """The law at all times together, or at each alone where that would be off the data."""
     series = free.series
-    law = markov.PointLaw(setup.law.residual, setup.law.jacobian, problem.data.x[series.first], setup.law.is_linear)
-    solved = markov.law_smooth(states, series, law)
-    if _is_off_the_data(problem, setup, solved.mean, free):
+    at_times = markov.PointLaw(law.residual, law.jacobian, problem.data.x[series.first], law.is_linear)
+    solved = markov.law_smooth(states, series, at_times)
+    if _is_off_the_data(problem, law, solved.mean, free):
         warn(f"{NOT_FOLLOWED}; {SHORTER_PIECES}")
         why = {"taper": 0.0, "taper_reason": POINT_BY_POINT}
         return _Imposed(free, f"converged, but {NOT_FOLLOWED}", solved.steps, why)
@@ -217,12 +214,12 @@ def _imposed(problem: FitProblem, setup: LawSetup, states: markov.MarkovPrior, f
     return _Imposed(solved.linearised, solved.status, solved.steps, {})
 
 
-def _is_off_the_data(problem: FitProblem, setup: LawSetup, mean: np.ndarray, free: markov.MarkovPosterior) -> bool:
+def _is_off_the_data(problem: FitProblem, law: UnitFreeLaw, mean: np.ndarray, free: markov.MarkovPosterior) -> bool:
     """Whether the law at all times together leaves more of the data than noise, and at each time alone it does not.
 
     Functions of the prior that obey the law are then none that follow the data, or none were found.
     """
-    if len(setup.unknown) or len(setup.law.soft_rows) or problem.split is not None:
+    if law.law.unknowns or len(law.soft_rows) or problem.split is not None:
         return False  # these need neighbours
     T, series = problem.n_outputs, free.series
 
@@ -233,7 +230,7 @@ def _is_off_the_data(problem: FitProblem, setup: LawSetup, mean: np.ndarray, fre
     together = unexplained(mean)
     if np.all(together <= MORE_THAN_NOISE):
         return False
-    alone = unexplained(project(setup.law, free.mean, free.covariance, problem.data.x).points)
+    alone = unexplained(project(law, free.mean, free.covariance, problem.data.x).points)
     return bool(np.any(together > MORE_THAN_NOISE * np.maximum(alone, 1.0)))
 
 

@@ -19,13 +19,23 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 from sklearn.gaussian_process.kernels import RBF, Kernel, RationalQuadratic
 
-from sumgp.hyperparameters import around, pool, share_noise
+from sumgp.hyperparameters import around, own_length_families, pool, share_noise
 from sumgp.laws import UnitFreeLaw
 from sumgp.numerics import cholesky, cholesky_inverse, shifted_forms, solve_cholesky, solve_lower
-from sumgp.priors import KernelDerivatives, KernelOnPoints, MultitaskPrior, derivative_gram, local_lengthscales, smoothness
+from sumgp.priors import (
+    KernelDerivatives,
+    KernelFamily,
+    KernelOnPoints,
+    MultitaskPrior,
+    derivative_gram,
+    local_lengthscales,
+    output_families,
+    smoothness,
+)
 from sumgp.strategies.problem import FitProblem, closed_imbalance
 
 MEAN_VARIANCE = MultitaskPrior.mean_variance
+CLOSEST = 1e-4  # neighbouring rows, over half the range: shorter lengthscales are not tried
 JITTER = 1e-10  # of the prior variance, on the diagonal
 RATIOS = np.exp(np.linspace(np.log(1e-4), np.log(10.0), 80))  # noise sd over amplitude; a step changes noise by 15 %
 RATIO_CENTRE, RATIO_SD = np.log(0.05), 2.0  # of the logarithm, as in the noise model
@@ -47,22 +57,10 @@ class GridPoint(NamedTuple):
     weight: float
 
 
-@dataclass(frozen=True)
-class KernelFamily:
-    """A kernel with the values of theta that are tried, (L, p), and their log prior (L,); ``of`` (T,): for which outputs.
-
-    ``centres`` (T, p): thetas of an output are around its own; None = around zero.
-    """
-
-    kernel: Kernel
-    thetas: np.ndarray
-    log_prior: np.ndarray
-    of: tuple[bool, ...] | None = None
-    centres: np.ndarray | None = None
-
-    def thetas_of(self, output: int) -> np.ndarray:
-        """(L, p) values of theta that are tried for an output."""
-        return self.thetas if self.centres is None else self.centres[output] + self.thetas
+def families(problem: FitProblem) -> list[KernelFamily]:
+    """The kernels that an output alone may have; where there are several inputs, with a lengthscale for each too."""
+    given = problem.x, problem.y, problem.half_range, max(problem.spacing, CLOSEST)
+    return output_families(*given) + (own_length_families(*given) if problem.x.shape[1] > 1 else [])
 
 
 @dataclass(frozen=True)

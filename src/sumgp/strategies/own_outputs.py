@@ -1,44 +1,27 @@
-"""Outputs with kernels of their own: the posterior of each alone, what a row of them has in common, left-out values."""
+"""Outputs with kernels and noises of their own, which have in common what a row of them has."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 
-from sumgp.hyperparameters import lengths_penalty, noises_differ, own_lengthscales, row_spacing
+from sumgp.hyperparameters import noises_differ
 from sumgp.laws import UnitFreeLaw, project, projected_draws
-from sumgp.numerics import LOG_2PI
-from sumgp.priors import hyper_priors, quasi_periodic, shown_period
+from sumgp.priors import MultitaskPrior, OneOutputTask
 from sumgp.solvers import JointGaussian
-from sumgp.strategies.averaging import WIDENING
-from sumgp.strategies.output_posterior import KernelFamily, OutputPosterior, grid_of, law_noise, output_posterior, own_grid
-from sumgp.strategies.problem import FitProblem, PosteriorComponent, closed_imbalance
+from sumgp.strategies.left_out import GOLDEN
+from sumgp.strategies.output_posterior import OutputPosterior, families, grid_of
+from sumgp.strategies.problem import FitProblem, LocalPosterior, PosteriorComponent
 from sumgp.strategies.vecchia_output import MapOutput
-from sumgp.strategies.weight_component import LocalPosterior, Unprojected, local_posteriors, moved_onto_law, moving_metric
+from sumgp.strategies.weight_component import Unprojected, local_posteriors, moved_onto_law, own_points, with_soft_errors
 
-STEP = 0.35  # between logarithms of lengthscales; a maximum is about twice as wide
-LONGEST = 1.4  # logarithm of the longest lengthscale over half the range
-AROUND = 1.05  # logarithm of lengthscales over those of several inputs that were found with one kernel, at most
-# Logarithms of lengthscales of RBF and of Matern kernels over those of Matern 5/2 that suit the same curve.
-RBF_LONGER = -0.7
-MATERN_LONGER = {0.5: 1.75, 1.5: 0.7, 2.5: 0.0}  # by their smoothness nu
-NEIGHBOUR = 0.5  # shortest lengthscale in distances between rows
-WAVES = (0.5, 1.0, 2.0)  # of w in exp(-2 sin^2 / w^2): from peaked to nearly a sine
-SHORTEST_DECAY = 2.0  # periods over which a wave keeps its shape, at least
-SHOWN_BY = 0.5  # share of the outputs that show a period, from which on few rows will do: they always fit some sine
-ROWS_FOR_ONE = 30  # rows from which on a single output may show one
 FEWEST_VALUES = 5  # of each output
 MOST_ROWS = 600  # with more, the eigendecompositions of a grid take longer than a search
-LEAST_SHRINKAGE = 0.02  # of correlations, so that closed data leave no direction without variance
 LEAST_EIGENVALUE = 1e-3  # of the correlation matrix
-LEAST_VARIANCE = 1e-12  # unit-free, of a left-out value beside its noise
 SMALLEST_SD = 1e-150  # its square is a double
-
-Way = Sequence[np.ndarray] | None  # blocks of rows that are left out in turn; None = each row on its own
 
 
 class Cells(NamedTuple):
@@ -103,19 +86,7 @@ class OwnComponent(PosteriorComponent):
     def free(self, mean: np.ndarray, sd: np.ndarray) -> Unprojected:
         """Points with these means and standard deviations (n, T) before they are moved."""
         covariance = sd[:, :, None] * self.correlation * sd[:, None, :]
-        if self.law is None:
-            return Unprojected(mean, covariance)
-        mean, covariance = self.with_errors(mean, covariance)
-        metric = moving_metric(covariance, covariance, False, self.law.constants)
-        return Unprojected(mean, covariance, metric, np.einsum("ncc->nc", covariance))
-
-    def with_errors(self, mean: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means (n, C) and covariances (n, C, C) of outputs and of the errors of soft laws, whose bias is in the law."""
-        errors = np.diag(self.error_variances)
-        more = ((0, 0), (0, len(errors)))
-        covariance = np.pad(covariance, (*more, more[1]))
-        covariance[:, self.n_outputs :, self.n_outputs :] = errors
-        return np.pad(mean, more), covariance
+        return Unprojected(mean, covariance) if self.law is None else own_points(self.law, mean, covariance)
 
     def without_cells(self, x: np.ndarray, x_law: np.ndarray, cells: Cells, closed: bool) -> LocalPosterior:
         """Points given all rows but their own; the covariance of measurements is this and the noise.
@@ -127,7 +98,7 @@ class OwnComponent(PosteriorComponent):
             return moved_onto_law(self.law, self.free(mean, np.sqrt(variance)), x_law)
         sd = np.sqrt(variance + self.noise)
         covariance = sd[:, :, None] * self.correlation * sd[:, None, :] - np.diag(self.noise)
-        return LocalPosterior(*self.with_errors(mean, covariance))
+        return LocalPosterior(*with_soft_errors(mean, covariance, self.error_variances))
 
     def alone(self, x: np.ndarray, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         """Means and variances (n, T) of each output by itself; where the fit has used its cell, without that cell."""
@@ -200,65 +171,6 @@ class OwnComponent(PosteriorComponent):
         return replace(self, widening=factor * self.widening)
 
 
-def independent_outputs(outputs: tuple[OutputPosterior, ...], widening: float) -> OwnComponent:
-    """Outputs without any correlation; hyperparameters are averaged over within each, so that there is no one theta."""
-    T = len(outputs)
-    return OwnComponent(outputs, np.eye(T), np.zeros(0), np.array([o.noise for o in outputs]), T, widening=widening)
-
-
-@dataclass(frozen=True)
-class LeftOutValues:
-    """Residuals and variances (N, T) of left-out values, noise included; NaN = not measured."""
-
-    residual: np.ndarray
-    variance: np.ndarray
-
-    @property
-    def log_density(self) -> np.ndarray:
-        """(N, T) of each value alone; not finite where a law leaves nothing open, so that nothing is told by it."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return -0.5 * (self.residual**2 / self.variance + np.log(self.variance) + LOG_2PI)
-
-
-def families(problem: FitProblem) -> list[KernelFamily]:
-    """RBF, RationalQuadratic and Matern kernels, lengthscales from neighbouring rows to beyond the range, and waves."""
-    half_range = problem.half_range
-    size = float(np.sqrt(np.mean(half_range**2)))
-    apart = max(row_spacing(problem.x / half_range), 1e-4)
-    shifts = np.arange(LONGEST, min(np.log(NEIGHBOUR * apart), -1.0) - 1e-9, -STEP)
-    kernels: list[Kernel] = [RBF(size), RationalQuadratic(size, alpha=2.0, alpha_bounds="fixed")]
-    kernels += [Matern(size, nu=nu) for nu in (0.5, 1.5, 2.5)]
-    result = []
-    for kernel in kernels:
-        prior = hyper_priors(kernel, half_range, apart)[0]
-        logs = np.log(size) + shifts
-        result.append(KernelFamily(kernel, logs[:, None], np.array([prior.log_density(v) for v in logs])))
-    if problem.x.shape[1] > 1:
-        return result + _with_lengthscales(problem, apart)
-    period = shown_period(problem.x, problem.y)
-    if period is not None and (np.mean(period.shown_by) >= SHOWN_BY or len(problem.x) >= ROWS_FOR_ONE):
-        decays = np.arange(np.log(4.0 * size), np.log(SHORTEST_DECAY * period.length), -2.0 * STEP)
-        thetas = np.array([[np.log(w), np.log(period.length), d] for w in WAVES for d in decays])
-        if len(thetas):
-            kernel = quasi_periodic(RBF(size), period.length)
-            result.append(KernelFamily(kernel, thetas, np.full(len(thetas), np.log(2.0 / len(WAVES))), period.shown_by))
-    return result
-
-
-def _with_lengthscales(problem: FitProblem, apart: float) -> list[KernelFamily]:
-    """RBF and Matern kernels with a lengthscale for each input, if some output asks for it; all of one change together."""
-    found = own_lengthscales(problem.x, problem.y, problem.half_range, apart)
-    if not any(lengths.gain > 0 for lengths in found):
-        return []
-    centres = np.stack([lengths.logs for lengths in found])
-    shifts = np.arange(AROUND, -AROUND - 1e-9, -STEP)
-    prior = -0.5 * np.minimum(shifts, 0.0) ** 2 - lengths_penalty(*problem.x.shape)
-    thetas = np.repeat(shifts[:, None], problem.x.shape[1], axis=1)
-    kernels: list[tuple[Kernel, float]] = [(RBF(problem.half_range), RBF_LONGER)]
-    kernels += [(Matern(problem.half_range, nu=nu), longer) for nu, longer in MATERN_LONGER.items()]
-    return [KernelFamily(kernel, thetas, prior, centres=centres + longer) for kernel, longer in kernels]
-
-
 def with_own_noises(problem: FitProblem) -> FitProblem:
     """Outputs that share one noise have noises of their own where that is clearly more probable, by each output alone."""
     noise, order = problem.noise, problem.in_order()
@@ -274,77 +186,20 @@ def with_own_noises(problem: FitProblem) -> FitProblem:
     return replace(problem, noise=replace(noise, groups=tuple(own)))
 
 
-def own_component(problem: FitProblem, law: UnitFreeLaw | None = None) -> OwnComponent | None:
-    """Independent outputs, None where that is not defined: known noise, many rows, an output with hardly any values.
-
-    ``law`` tells of their noise; points are moved onto it by the component that has it.
-    """
-    y, measured = problem.y, ~np.isnan(problem.y)
-    alike = problem.noise.known is None and problem.noise.row_factor is None
-    if not alike or len(y) > MOST_ROWS or measured.sum(axis=0).min() < FEWEST_VALUES:
-        return None
-    grids = own_grid(problem.x, y, families(problem), problem.noise.groups, law_noise(problem, law))
-    outputs = tuple(
-        output_posterior(problem.x[measured[:, t]], y[measured[:, t], t], points) for t, points in enumerate(grids)
-    )
-    plain = independent_outputs(outputs, WIDENING)
-    closed = closed_imbalance(problem) is not None
-    return replace(plain, correlation=shrunk_correlation(own_left_out(plain, y, None)), closed=closed)
-
-
-def own_left_out(component: OwnComponent, y: np.ndarray, way: Way) -> LeftOutValues:
-    """Values of each output left out, before any law."""
-    residual, variance = np.full(y.shape, np.nan), np.full(y.shape, np.nan)
-    for t, output in enumerate(component.outputs):
-        assert isinstance(output, OutputPosterior)
-        rows = np.flatnonzero(~np.isnan(y[:, t]))
-        own = None if way is None else [found for block in way if len(found := np.flatnonzero(np.isin(rows, block)))]
-        residual[rows, t], variance[rows, t] = output.left_out(own)
-    return LeftOutValues(residual, component.noise + component.widening**2 * np.maximum(variance - component.noise, 0.0))
-
-
-def moved_left_out(
-    component: OwnComponent, values: LeftOutValues, y: np.ndarray, x_law: np.ndarray, x: np.ndarray | None = None
-) -> LeftOutValues:
-    """The same with rows moved onto the component's law, as predictions are: complete rows, and if ``x`` is given all.
-
-    Cells that were not measured are then what the fit says at x, which is right where no other row is left out.
-    """
-    if component.law is None:
-        return values
-    noise = component.noise
-    mean, variance = y - values.residual, np.maximum(values.variance - noise, LEAST_VARIANCE)
-    for t, output in enumerate(component.outputs if x is not None else ()):
-        lost = np.flatnonzero(np.isnan(y[:, t]))
-        if len(lost):
-            mean[lost, t], free = output.moments(x[lost])  # type: ignore[index]
-            variance[lost, t] = component.widening**2 * free
-    known = ~np.isnan(mean).any(axis=1)
-    moved = moved_onto_law(component.law, component.free(mean[known], np.sqrt(variance[known])), x_law[known])
-    residual, whole = values.residual.copy(), values.variance.copy()
-    T = y.shape[1]
-    residual[known] = y[known] - moved.mean[:, :T]
-    whole[known] = np.einsum("ncc->nc", moved.covariance)[:, :T] + noise
-    return LeftOutValues(residual, np.where(np.isnan(y), np.nan, whole))
-
-
-def shrunk_correlation(values: LeftOutValues) -> np.ndarray:
-    """(T, T) correlation of standardised residuals, shrunk to none by its own standard errors.
-
-    Share of the shrinkage: sum (1 - r^2)^2 / (n - 1) over sum r^2 of the pairs, the variance of r over its square.
-    """
-    z = values.residual / np.sqrt(values.variance)
-    seen = ~np.isnan(z)
-    z = np.where(seen, z, 0.0)
-    count = np.maximum(seen.T.astype(float) @ seen, 1.0)
-    together = z.T @ z / count
-    sd = np.sqrt(np.diagonal(together))
-    R = np.clip(together / np.maximum(np.outer(sd, sd), np.finfo(float).tiny), -1.0, 1.0)
-    np.fill_diagonal(R, 1.0)
-    off = ~np.eye(len(R), dtype=bool)
-    error = np.sum(((1.0 - R**2) ** 2 / np.maximum(count - 1.0, 1.0))[off])
-    share = float(np.clip(error / max(float(np.sum(R[off] ** 2)), 1e-12), LEAST_SHRINKAGE, 1.0))
-    eigenvalues, vectors = np.linalg.eigh((1.0 - share) * R + share * np.eye(len(R)))
-    R = (vectors * np.maximum(eigenvalues, LEAST_EIGENVALUE)) @ vectors.T
-    sd = np.sqrt(np.diagonal(R))
-    return R / np.outer(sd, sd)
+def own_priors(problem: FitProblem, component: OwnComponent, draws: int) -> Iterator[tuple[MultitaskPrior, np.ndarray]]:
+    """Priors of independent outputs with hyperparameters: the kernels of each output, drawn evenly by their weights."""
+    T = problem.n_outputs
+    tasks = tuple(OneOutputTask(T, t) for t in range(T))
+    for draw in range(draws):
+        chosen = []
+        for t, output in enumerate(component.outputs):
+            assert isinstance(output, OutputPosterior)
+            place = ((draw + 0.5) / draws + t * GOLDEN) % 1.0  # so that outputs do not go through theirs together
+            k = min(int(np.searchsorted(np.cumsum(output.weights), place)), len(output.weights) - 1)
+            chosen.append((output.kernels[k], float(np.sqrt(output.sizes[k])), float(output.ratios[k])))
+        kernels = tuple(kernel for kernel, _, _ in chosen)
+        prior = MultitaskPrior(
+            kernels, ((),) * T, tasks, problem.noise, T, mean_shape="identity", soft=component.error_variances
+        )
+        theta = [np.append(kernel.theta, np.log(size)) for kernel, size, _ in chosen]
+        yield prior, np.concatenate([*theta, problem.noise.like(np.array([size * ratio for _, size, ratio in chosen]))])

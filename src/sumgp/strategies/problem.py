@@ -9,15 +9,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Data, Scaling
 from sumgp.hyperparameters import MapEstimate, Objective, Scan, latent_starts, maximise, row_spacing, starting_points
-from sumgp.laws import Imbalance, Inequalities, Law, SplitLaw, UnitFreeLaw, latent_map, measured_imbalance
+from sumgp.laws import UNKNOWN_VARIANCE, Imbalance, Inequalities, Law, SplitLaw, UnitFreeLaw, latent_map, measured_imbalance
 from sumgp.priors import (
     Candidate,
     MultitaskPrior,
     NoiseModel,
     OneOutputTask,
+    TaskCovariance,
     TaskLaw,
     canonical_order,
     check_smooth,
@@ -27,7 +29,7 @@ from sumgp.priors import (
 from sumgp.solvers import Automatic, ClosedRows, JointGaussian, Solver, closed_rows
 
 if TYPE_CHECKING:
-    from sumgp.strategies.weight_component import LocalPosterior
+    from sumgp.strategies.weight_component import CurvedPoints
 
 ROWS_IN_SIGHT = 100  # a long series is expected to vary within about so many rows
 MANY_PARAMETERS = 25  # above this the default's second further start costs more than it finds; asked for, it is made
@@ -35,8 +37,6 @@ DEFAULT_RESTARTS = 2  # of ConstrainedGP
 
 # Points are predicted in whole groups of so many: BLAS takes them four to sixteen at a time and rounds the rest otherwise.
 POINTS_TOGETHER = 16
-
-NONE = np.zeros(0)  # no constants, no soft laws
 
 
 @dataclass(frozen=True)
@@ -93,42 +93,38 @@ class FitProblem:
         return replace(self, data=self.data.at(rows), noise=self.noise.at(rows))
 
     def priors(
-        self, mean_shape: str, law: TaskLaw | None = None, unknown: np.ndarray = NONE, soft: np.ndarray = NONE
+        self, mean_shape: str, law: UnitFreeLaw | None = None, task_law: TaskLaw | None = None
     ) -> tuple[MultitaskPrior, ...]:
-        """One prior per candidate; ``unknown`` and ``soft`` are variances of constants and of soft laws' errors.
+        """One prior per candidate, with the columns that a ``law`` has of its own: constants and errors of soft rows.
 
         Raises DataError before any work if dense algebra would need more memory than there is.
         """
+        columns: dict[str, Any] = {}
+        if law is not None:
+            columns = {"unknown": np.full(len(law.law.unknowns), UNKNOWN_VARIANCE), "soft": law.soft_variances}
         if self.split is not None:
-            return self._latent_priors(self.split, unknown, soft)
-        T = self.n_outputs
-        spacing = row_spacing(self.x / self.half_range)
-        result = []
-        for candidate in self.candidates:
-            result.append(
-                MultitaskPrior(
-                    kernels=candidate.kernels,
-                    kernel_priors=tuple(tuple(hyper_priors(k, self.half_range, spacing)) for k in candidate.kernels),
-                    tasks=candidate.tasks(T, self.rank),
-                    noise=self.noise,
-                    n_outputs=T,
-                    # Outputs with terms of their own have constants of their own: no one term is shaped like the mean.
-                    mean_shape="identity" if candidate.own else mean_shape,
-                    law=law,
-                    unknown=unknown,
-                    soft=soft,
-                )
-            )
+            result = self._latent_priors(self.split, columns)
+        else:
+            # Outputs with terms of their own have constants of their own: no one term is shaped like the mean.
+            shapes = ["identity" if candidate.own else mean_shape for candidate in self.candidates]
+            terms = [(c.kernels, c.tasks(self.n_outputs, self.rank)) for c in self.candidates]
+            result = [self._prior(*t, shape, law=task_law, **columns) for t, shape in zip(terms, shapes, strict=True)]
         self.solver.check(result[0], self.x, self.data.y)
         return tuple(result)
 
-    def _latent_priors(self, split: SplitLaw, unknown: np.ndarray, soft: np.ndarray) -> tuple[MultitaskPrior, ...]:
+    def _prior(
+        self, kernels: tuple[Kernel, ...], tasks: tuple[TaskCovariance, ...], mean_shape: str, **others: Any
+    ) -> MultitaskPrior:
+        """With what is expected of lengthscales and of noise."""
+        expected = tuple(tuple(hyper_priors(kernel, self.half_range, self.spacing)) for kernel in kernels)
+        return MultitaskPrior(kernels, expected, tasks, self.noise, self.n_outputs, mean_shape=mean_shape, **others)
+
+    def _latent_priors(self, split: SplitLaw, columns: dict[str, Any]) -> list[MultitaskPrior]:
         """Priors over latent functions, one for each kernel of the candidates, all functions with their own parameters."""
         potential = split.potential.scaled(self.scaling.y_scale, self.scaling.x_scale)
         constants = split.constants(self.scaling, self.y) / np.sqrt(MultitaskPrior.mean_variance)
         latent = latent_map(potential, split.offset(self.scaling), self.x, constants)
         K = latent.n_latent
-        spacing = row_spacing(self.x / self.half_range)
         result = []
         several = self.default_kernels and len(self.half_range) > 1
         candidates = potential_candidates(self.half_range, potential.degree) if several else self.candidates
@@ -137,21 +133,9 @@ class FitProblem:
             terms = [own[name] for name in kernels for _ in range(K)]
             for kernel in terms:
                 check_smooth(kernel, potential.degree)
-            result.append(
-                MultitaskPrior(
-                    kernels=tuple(terms),
-                    kernel_priors=tuple(tuple(hyper_priors(k, self.half_range, spacing)) for k in terms),
-                    tasks=tuple(OneOutputTask(K, k % K) for k in range(len(terms))),
-                    noise=self.noise,
-                    n_outputs=self.n_outputs,
-                    mean_shape="identity",
-                    unknown=unknown,
-                    soft=soft,
-                    latent=latent,
-                )
-            )
-        self.solver.check(result[0], self.x, self.data.y)
-        return tuple(result)
+            tasks = tuple(OneOutputTask(K, k % K) for k in range(len(terms)))
+            result.append(self._prior(tuple(terms), tasks, "identity", latent=latent, **columns))
+        return result
 
     def maximise(self, objective: Objective, what: str, starts: Sequence[np.ndarray]) -> MapEstimate:
         """Maximum a posteriori hyperparameters, announced to the progress display."""
@@ -168,6 +152,11 @@ class FitProblem:
             return [*scan.starts(objective.prior, 1, objective.value), objective.prior.start()]
         seen = scan.starts(objective.prior, max(self.restarts, 1))
         return [*seen, *starting_points(objective, self.restarts, self.random_state)][: 1 + self.restarts]
+
+    @cached_property
+    def spacing(self) -> float:
+        """Of neighbouring rows, over half the range."""
+        return row_spacing(self.x / self.half_range)
 
     @cached_property
     def scan(self) -> Scan:
@@ -222,6 +211,20 @@ class Marginals(Protocol):
 
     def followed_by(self, others: Sequence[Any]) -> Marginals:
         """The points of this one and then those of the others, as points of one."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalPosterior:
+    """Mean (n, C) and covariance (n, C, C) of single points; with a curved law what that makes of them."""
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    curved: CurvedPoints | None = None
+
+    def at(self, rows: slice | np.ndarray) -> LocalPosterior:
+        """Some of the points."""
+        curved = None if self.curved is None else replace(self.curved, rows=self.curved.rows[rows])
+        return LocalPosterior(self.mean[rows], self.covariance[rows], curved)
 
 
 class PosteriorComponent(ABC):

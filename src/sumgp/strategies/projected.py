@@ -48,8 +48,7 @@ class Projected(Strategy):
     def fit_rows(self, problem: FitProblem) -> Fitted:
         assert problem.law is not None
         setup = set_up_law(problem.law, problem.data, problem.scaling, 1.0)
-        priors = problem.priors("identity", unknown=setup.unknown, soft=setup.law.soft_variances)
-        fitted = fit_candidates(problem, priors)
+        fitted = fit_candidates(problem, problem.priors("identity", setup.law))
         engine = LawEngine(problem, setup)
         components, weights, report = mix(problem, fitted, lambda p: engine.components(p, [0.0] * len(p)), None, self.draws)
         status = report["hyperparameter_status"]

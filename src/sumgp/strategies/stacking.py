@@ -9,7 +9,7 @@ Most predictions are asked for between rows: what rows left out one by one say c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,14 +17,24 @@ import numpy as np
 
 from sumgp.errors import NumericalError, Status, warn
 from sumgp.laws import UnitFreeLaw
-from sumgp.numerics import LOG_2PI, cholesky, cholesky_inverse
-from sumgp.priors import MOST_OUTPUTS_ON_THEIR_OWN, MultitaskPrior, OneOutputTask
+from sumgp.priors import MOST_OUTPUTS_ON_THEIR_OWN
 from sumgp.strategies.averaging import WIDENING, Build
-from sumgp.strategies.left_out import GOLDEN, Known, LeftOut, RowNoise, TrainingRows, heaviest, left_out, mixed
-from sumgp.strategies.output_posterior import OutputPosterior
-from sumgp.strategies.own_outputs import LeftOutValues, OwnComponent, moved_left_out, own_component, own_left_out
-from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent
-from sumgp.strategies.weight_component import Component, Unprojected, moved_onto_law, moving_metric
+from sumgp.strategies.left_out import (
+    Known,
+    LeftOut,
+    RowNoise,
+    TrainingRows,
+    block_covariances,
+    heaviest,
+    known_rows,
+    left_out,
+    left_out_of_sharp,
+    mixed,
+)
+from sumgp.strategies.output_posterior import OutputPosterior, families, law_noise, output_posterior, own_grid
+from sumgp.strategies.own_outputs import FEWEST_VALUES, LEAST_EIGENVALUE, MOST_ROWS, OwnComponent, own_priors
+from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent, closed_imbalance
+from sumgp.strategies.weight_component import Component, moved_onto_law, own_points
 
 BLOCKS = 4  # of neighbouring rows that are left out together
 SCORED = 8  # heaviest components of the first kind: with few rows three are surer of themselves than all of them
@@ -39,6 +49,8 @@ SHARE_OF_ROWS = 2.0 / 3.0
 LITTLE_NOISE = 1e-3  # unit-free variance, below which what a row itself says cannot be taken back from the posterior
 JOINTLY = "own, law at all points together"
 JOINT_DRAWS = 4  # of the kernels of that kind
+LEAST_SHRINKAGE = 0.02  # of correlations, so that closed data leave no direction without variance
+LEAST_VARIANCE = 1e-12  # unit-free, of a left-out value beside its noise
 MOST_JOINTLY = 600  # measured values: each output has about as many weights as rows, where shared kernels have a few dozen
 
 
@@ -88,18 +100,96 @@ class Question:
 
 
 def own(problem: FitProblem, law: UnitFreeLaw | None, asked: Question) -> Kind | None:
-    """Independent outputs, each point moved onto the law."""
-    plain = own_component(problem, law)
-    if plain is None:
+    """Independent outputs, each point moved onto the law; None where they are not defined."""
+    outputs = _each_alone(problem, law)
+    if outputs is None:
         return None
-    component: OwnComponent = replace(plain, law=law)
+    plain = independent_outputs(outputs, WIDENING)
     rows, blocks = (own_left_out(plain, problem.y, way) for way in (None, asked.blocks))
+    closed = closed_imbalance(problem) is not None
+    component: OwnComponent = replace(plain, law=law, correlation=shrunk_correlation(rows), closed=closed)
     ways = [moved_left_out(component, rows, problem.y, problem.data.x, problem.x)]
     ways.append(blocks if asked.blocks_without_law else moved_left_out(component, blocks, problem.y, problem.data.x))
     if asked.cells:
         # Without the others of its row an output of this kind is what it is without its block.
         ways.append(blocks)
-    return Kind("own", (component,), np.ones(1), np.stack([values.log_density for values in ways]))
+    return Kind("own", (component,), np.ones(1), np.stack([values.each_log_density for values in ways]))
+
+
+def _each_alone(problem: FitProblem, law: UnitFreeLaw | None) -> tuple[OutputPosterior, ...] | None:
+    """Outputs, of whose noise the ``law`` tells; None with known noise, many rows, or an output with hardly any values."""
+    x, y, measured = problem.x, problem.y, ~np.isnan(problem.y)
+    alike = problem.noise.known is None and problem.noise.row_factor is None
+    if not alike or len(y) > MOST_ROWS or measured.sum(axis=0).min() < FEWEST_VALUES:
+        return None
+    grids = own_grid(x, y, families(problem), problem.noise.groups, law_noise(problem, law))
+    return tuple(output_posterior(x[seen], y[seen, t], grids[t]) for t, seen in enumerate(measured.T))
+
+
+def independent_outputs(outputs: tuple[OutputPosterior, ...], widening: float) -> OwnComponent:
+    """Outputs without any correlation; hyperparameters are averaged over within each, so that there is no one theta."""
+    T = len(outputs)
+    return OwnComponent(outputs, np.eye(T), np.zeros(0), np.array([o.noise for o in outputs]), T, widening=widening)
+
+
+def own_left_out(component: OwnComponent, y: np.ndarray, blocks: Sequence[np.ndarray] | None) -> LeftOut:
+    """Values of each output left out, before any law; ``blocks`` of rows in turn, None = each row on its own."""
+    residual, variance = np.full(y.shape, np.nan), np.full(y.shape, np.nan)
+    for t, output in enumerate(component.outputs):
+        assert isinstance(output, OutputPosterior)
+        rows = np.flatnonzero(~np.isnan(y[:, t]))
+        own = None if blocks is None else [found for block in blocks if len(found := np.flatnonzero(np.isin(rows, block)))]
+        residual[rows, t], variance[rows, t] = output.left_out(own)
+    return LeftOut(residual, component.noise + component.widening**2 * np.maximum(variance - component.noise, 0.0))
+
+
+def moved_left_out(
+    component: OwnComponent, values: LeftOut, y: np.ndarray, x_law: np.ndarray, x: np.ndarray | None = None
+) -> LeftOut:
+    """The same with rows moved onto the component's law, as predictions are: complete rows, and if ``x`` is given all.
+
+    Cells that were not measured are then what the fit says at x, which is right where no other row is left out.
+    """
+    if component.law is None:
+        return values
+    noise = component.noise
+    mean, variance = y - values.residual, np.maximum(values.variance - noise, LEAST_VARIANCE)
+    for t, output in enumerate(component.outputs if x is not None else ()):
+        lost = np.flatnonzero(np.isnan(y[:, t]))
+        if len(lost):
+            mean[lost, t], free = output.moments(x[lost])  # type: ignore[index]
+            variance[lost, t] = component.widening**2 * free
+    known = ~np.isnan(mean).any(axis=1)
+    sd = np.sqrt(variance[known])
+    covariance = sd[:, :, None] * component.correlation * sd[:, None, :]
+    moved = moved_onto_law(component.law, own_points(component.law, mean[known], covariance), x_law[known])
+    residual, whole = values.residual.copy(), values.variance.copy()
+    T = y.shape[1]
+    residual[known] = y[known] - moved.mean[:, :T]
+    whole[known] = np.einsum("ncc->nc", moved.covariance)[:, :T] + noise
+    return LeftOut(residual, np.where(np.isnan(y), np.nan, whole))
+
+
+def shrunk_correlation(values: LeftOut) -> np.ndarray:
+    """(T, T) correlation of standardised residuals, shrunk to none by its own standard errors.
+
+    Share of the shrinkage: sum (1 - r^2)^2 / (n - 1) over sum r^2 of the pairs, the variance of r over its square.
+    """
+    z = values.residual / np.sqrt(values.variance)
+    seen = ~np.isnan(z)
+    z = np.where(seen, z, 0.0)
+    count = np.maximum(seen.T.astype(float) @ seen, 1.0)
+    together = z.T @ z / count
+    sd = np.sqrt(np.diagonal(together))
+    R = np.clip(together / np.maximum(np.outer(sd, sd), np.finfo(float).tiny), -1.0, 1.0)
+    np.fill_diagonal(R, 1.0)
+    off = ~np.eye(len(R), dtype=bool)
+    error = np.sum(((1.0 - R**2) ** 2 / np.maximum(count - 1.0, 1.0))[off])
+    share = float(np.clip(error / max(float(np.sum(R[off] ** 2)), 1e-12), LEAST_SHRINKAGE, 1.0))
+    eigenvalues, vectors = np.linalg.eigh((1.0 - share) * R + share * np.eye(len(R)))
+    R = (vectors * np.maximum(eigenvalues, LEAST_EIGENVALUE)) @ vectors.T
+    sd = np.sqrt(np.diagonal(R))
+    return R / np.outer(sd, sd)
 
 
 def shared(problem: FitProblem, fitted: Fitted, F: np.ndarray | None, asked: Question) -> Kind:
@@ -112,20 +202,19 @@ def shared(problem: FitProblem, fitted: Fitted, F: np.ndarray | None, asked: Que
     each_row = [np.array([row]) for row in range(len(rows.x))]
     # A block would change weights that stand for the law's evidence and for roughness by far more than a few draws can tell.
     whole = [mixed(same, weights, None if way else each_row) for way, same in enumerate(zip(*parts, strict=True))]
-    density = [LeftOutValues(w.residual, w.variance).log_density for w in whole]
-    return Kind("shared", fitted.components, fitted.weights, np.stack(density))
+    return Kind("shared", fitted.components, fitted.weights, np.stack([way.each_log_density for way in whole]))
 
 
 def _ways(component: PosteriorComponent, rows: TrainingRows, noise: RowNoise, asked: Question) -> list[LeftOut]:
     """Values left out row by row, block by block and, if asked, block by block of one output."""
     if isinstance(component, Component) and _is_sharp(component, rows, noise, asked):
-        return [_without(component, rows, noise, blocks) for blocks in (None, asked.blocks)]
-    each = Known(*_outputs(component.marginals(rows.x, rows.x_law), rows.y.shape[1]))
+        return [left_out_of_sharp(component, rows, noise, blocks, WIDENING) for blocks in (None, asked.blocks)]
+    each = known_rows(component, rows)
     result = [left_out(rows.y, each, noise, np.arange(len(rows.x))[:, None], WIDENING)]
     if asked.blocks_without_law and isinstance(component, Component):
         component = replace(component, law=None, conditioning=None)
-        each = Known(*_outputs(component.marginals(rows.x, rows.x_law), rows.y.shape[1]))
-    known = Known(each.mean, [_joint(component, rows, block) for block in asked.blocks])
+        each = known_rows(component, rows)
+    known = Known(each.mean, block_covariances(component, rows, asked.blocks))
     result.append(left_out(rows.y, known, noise, asked.blocks, WIDENING))
     if asked.cells:
         result.append(one_output_at_a_time(rows.y, known, noise, asked.blocks))
@@ -136,57 +225,6 @@ def _is_sharp(component: Component, rows: TrainingRows, noise: RowNoise, asked: 
     """True if some output has hardly any noise, and values can be left out without the law at other points."""
     simple = component.conditioning is None and component.n_columns == rows.y.shape[1] and noise.F is None
     return simple and not asked.cells and rows.y.size <= MOST_JOINTLY and bool(np.min(noise.variances) < LITTLE_NOISE)
-
-
-def _without(component: Component, rows: TrainingRows, noise: RowNoise, blocks: list[np.ndarray] | None) -> LeftOut:
-    """``left_out`` where noise is so little that R - V there has no digits; rows one by one (None) are moved onto the law.
-
-    With f = G w, w ~ N(0, I), noise R and Q = (R^-1/2 G G^T R^-1/2 + I)^-1, a block has I - R^-1/2 V R^-1/2 = Q_bb.
-    """
-    y, features, measured = rows.y, component.posterior.features, ~np.isnan(rows.y)
-    T, sd = y.shape[1], np.sqrt(noise.variances)
-    G = features.design(rows.x)[0][:, :T] / (WIDENING * sd[:, :, None])
-    centre = 0.0 if features.offset is None else features.offset(rows.x_law)[:, :T]
-    H = G[measured]
-    Q = cholesky_inverse(cholesky(H @ H.T + np.eye(len(H)), "left-out rows"))
-    place = np.cumsum(measured).reshape(y.shape) - 1
-    a = Q @ ((y - centre) / sd)[measured]
-    covariance, residual = np.zeros((len(y), T, T)), np.full(y.shape, np.nan)
-    density = []
-    for block in np.arange(len(y))[:, None] if blocks is None else blocks:
-        seen = measured[block]
-        own, size = place[block][seen], sd[block][seen]
-        inverse = np.linalg.inv(Q[np.ix_(own, own)])
-        whole = np.zeros((seen.size, seen.size))
-        whole[np.ix_(seen.ravel(), seen.ravel())] = WIDENING**2 * (inverse - np.eye(len(own))) * size[:, None] * size
-        covariance[block] = whole.reshape(*seen.shape, *seen.shape)[range(len(block)), :, range(len(block))]
-        miss = np.full(seen.shape, np.nan)
-        miss[seen] = size * (inverse @ a[own])
-        residual[block] = miss
-        spread = whole[np.ix_(seen.ravel(), seen.ravel())] + np.diag(size**2)
-        away = miss[seen] @ np.linalg.solve(spread, miss[seen]) + np.linalg.slogdet(spread)[1]
-        density.append(-0.5 * (away + len(own) * LOG_2PI))
-    complete = measured.all(axis=1)
-    if component.law is not None and blocks is None and complete.any():
-        V = covariance[complete]
-        free = Unprojected(
-            (y - residual)[complete], V, moving_metric(V, V, False, component.law.constants), np.einsum("ntt->nt", V)
-        )
-        moved = moved_onto_law(component.law, free, rows.x_law[complete])
-        residual[complete], covariance[complete] = y[complete] - moved.mean, moved.covariance
-    return LeftOut(residual, np.einsum("ntt->nt", covariance) + sd**2, np.array(density))
-
-
-def _outputs(marginals: tuple[np.ndarray, np.ndarray], T: int) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of the outputs alone."""
-    return marginals[0][:, :T], marginals[1][:, :T, :T]
-
-
-def _joint(component: PosteriorComponent, rows: TrainingRows, block: np.ndarray) -> np.ndarray:
-    """(nT, nT) covariance of the outputs in a block of rows."""
-    n, T, C = len(block), rows.y.shape[1], component.n_columns
-    whole = component.joint_covariance(rows.x[block], rows.x_law[block]).reshape(n, C, n, C)
-    return whole[:, :T, :, :T].reshape(n * T, n * T)
 
 
 def one_output_at_a_time(y: np.ndarray, known: Known, noise: RowNoise, blocks: list[np.ndarray]) -> LeftOut:
@@ -239,25 +277,6 @@ def _own_jointly(problem: FitProblem, fitted: Fitted, asked: Question, jointly: 
         return []
     together = replace(fitted, components=tuple(met), weights=np.full(len(met), 1.0 / len(met)))
     return [replace(shared(problem, together, None, asked), name=JOINTLY)]
-
-
-def own_priors(problem: FitProblem, component: OwnComponent, draws: int) -> Iterator[tuple[MultitaskPrior, np.ndarray]]:
-    """Priors of independent outputs with hyperparameters: the kernels of each output, drawn evenly by their weights."""
-    T = problem.n_outputs
-    tasks = tuple(OneOutputTask(T, t) for t in range(T))
-    for draw in range(draws):
-        chosen = []
-        for t, output in enumerate(component.outputs):
-            assert isinstance(output, OutputPosterior)
-            place = ((draw + 0.5) / draws + t * GOLDEN) % 1.0  # so that outputs do not go through theirs together
-            k = min(int(np.searchsorted(np.cumsum(output.weights), place)), len(output.weights) - 1)
-            chosen.append((output.kernels[k], float(np.sqrt(output.sizes[k])), float(output.ratios[k])))
-        kernels = tuple(kernel for kernel, _, _ in chosen)
-        prior = MultitaskPrior(
-            kernels, ((),) * T, tasks, problem.noise, T, mean_shape="identity", soft=component.error_variances
-        )
-        theta = [np.append(kernel.theta, np.log(size)) for kernel, size, _ in chosen]
-        yield prior, np.concatenate([*theta, problem.noise.like(np.array([size * ratio for _, size, ratio in chosen]))])
 
 
 def _speaks_by_point(component: PosteriorComponent) -> bool:

@@ -11,14 +11,8 @@ import numpy as np
 from sumgp.laws import RightSides, UnitFreeLaw, project, projected_draws
 from sumgp.numerics import cholesky
 from sumgp.solvers.vecchia import LatentField, LatentMarginals, SeparateFields
-from sumgp.strategies.problem import PosteriorComponent
-from sumgp.strategies.weight_component import (
-    LocalPosterior,
-    Unprojected,
-    local_posteriors,
-    moved_onto_law,
-    moving_metric,
-)
+from sumgp.strategies.problem import LocalPosterior, PosteriorComponent
+from sumgp.strategies.weight_component import Unprojected, local_posteriors, moved_onto_law, moving_metric
 
 
 @dataclass(frozen=True)

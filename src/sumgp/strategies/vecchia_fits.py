@@ -11,8 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Data
 from sumgp.errors import ConstraintError, DataError, Status, warn
-from sumgp.hyperparameters import row_spacing
-from sumgp.laws import Law, RightSides, SumLaw, UnitFreeLaw, set_up_law, task_rows
+from sumgp.laws import Law, RightSides, SumLaw, UnitFreeLaw, task_rows, unit_free_law
 from sumgp.priors import hyper_priors, lengthscale_mask, with_long_range
 from sumgp.solvers import Automatic, Solver
 from sumgp.solvers.vecchia import (
@@ -100,7 +99,7 @@ def fit_many_points(problem: FitProblem, law: Law | None) -> Fitted:
     rows = replace(rows, mixed=replace(rows.mixed, own_kernels=own))
     kernels = _kernels(problem)
     search = fit_map(rows.mixed, rows.log_signal, kernels, solver, problem.progress)
-    everywhere = None if law is None else set_up_law(law, problem.data, problem.scaling, 1.0).law
+    everywhere = None if law is None else unit_free_law(law, problem.data, problem.scaling)
     unit_free = None if built_in else everywhere
     told = _Told(rows, linear, noise, complete, unit_free)
     report = _report(problem, search, rows.log_constant)
@@ -251,22 +250,22 @@ def _noise(problem: FitProblem) -> _Noise:
 
 def _kernels(problem: FitProblem) -> tuple[KernelChoice, ...]:
     """The candidates' kernels with the prior of their parameters."""
-    several, spacing = len(problem.candidates) > 1, row_spacing(problem.x / problem.half_range)
+    several = len(problem.candidates) > 1
     result = []
     for candidate in problem.candidates:
         if len(candidate.kernels) > 1:
             remedy = "add them up, as in RBF() + Matern(), or use Dense() or Markov()"
             raise DataError("kernel", "one kernel for solver=Vecchia()", "a list of several", remedy)
-        result.append(_kernel_choice(problem, elementary(candidate.kernels[0]), spacing, FURTHER_TERMS if several else 0))
+        result.append(_kernel_choice(problem, elementary(candidate.kernels[0]), FURTHER_TERMS if several else 0))
     return tuple(result)
 
 
-def _kernel_choice(problem: FitProblem, kernel: Kernel, spacing: float, further: int) -> KernelChoice:
+def _kernel_choice(problem: FitProblem, kernel: Kernel, further: int) -> KernelChoice:
     """The kernel, and in turn the same with up to so many ``further`` terms."""
-    priors = hyper_priors(kernel, problem.half_range, spacing)
+    priors = hyper_priors(kernel, problem.half_range, problem.spacing)
     centre, spikes = np.array([p.centre for p in priors]), np.array([p.spikes for p in priors])
     longer = with_long_range(kernel, problem.half_range) if further else None
-    nested = None if longer is None else _kernel_choice(problem, longer, spacing, further - 1)
+    nested = None if longer is None else _kernel_choice(problem, longer, further - 1)
     return KernelChoice(
         LatentKernels((ScaledCovariance(kernel),)), LengthPrior(centre, lengthscale_mask(kernel), spikes), nested
     )

@@ -30,9 +30,9 @@ from sumgp.solvers.vecchia import (
 )
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.left_out import Known, LeftOut, RowNoise, heaviest, left_out, mixed
-from sumgp.strategies.own_outputs import LeftOutValues, OwnComponent, moved_left_out, shrunk_correlation
+from sumgp.strategies.own_outputs import OwnComponent
 from sumgp.strategies.problem import FitProblem, Fitted, PosteriorComponent, closed_imbalance
-from sumgp.strategies.stacking import Kind, combined, one_output_at_a_time
+from sumgp.strategies.stacking import Kind, combined, moved_left_out, one_output_at_a_time, shrunk_correlation
 from sumgp.strategies.vecchia_average import drawn_fits
 from sumgp.strategies.vecchia_component import VecchiaComponent
 from sumgp.strategies.vecchia_output import MapOutput
@@ -175,11 +175,11 @@ def _own(scored: FitProblem, outputs: tuple[MapOutput, ...], law: UnitFreeLaw | 
     for t, output in enumerate(outputs):
         seen = ~np.isnan(y[:, t])
         residual[seen, t], variance[seen, t] = output.without(scored.x[seen])
-    values = LeftOutValues(residual, noise + WIDENING**2 * np.maximum(variance - noise, 0.0))
+    values = LeftOut(residual, noise + WIDENING**2 * np.maximum(variance - noise, 0.0))
     component = OwnComponent(outputs, shrunk_correlation(values), np.zeros(0), noise, len(outputs), law, WIDENING)
     component = replace(component, closed=closed_imbalance(scored) is not None)
     ways = [moved_left_out(component, values, y, scored.data.x, scored.x), *[values] * cells]
-    return Kind("own", (component,), np.ones(1), np.stack([way.log_density for way in ways]))
+    return Kind("own", (component,), np.ones(1), np.stack([way.each_log_density for way in ways]))
 
 
 def _shared(scored: FitProblem, fitted: Fitted, cells: bool) -> Kind:
@@ -189,7 +189,7 @@ def _shared(scored: FitProblem, fitted: Fitted, cells: bool) -> Kind:
     parts = [_ways(scored, fitted.components[k], cells) for k in heavy]
     each_row = np.arange(len(scored.x))[:, None]
     whole = [mixed(same, weights, list(each_row)) for same in zip(*parts, strict=True)]
-    density = np.stack([LeftOutValues(way.residual, way.variance).log_density for way in whole])
+    density = np.stack([way.each_log_density for way in whole])
     return Kind("shared", fitted.components, fitted.weights, density)
 
 

@@ -14,23 +14,9 @@ from sumgp.lawsolve import LawSolution, SecondOrder
 from sumgp.numerics import solve_lower
 from sumgp.priors import MultitaskPrior, lengthscale_mask
 from sumgp.solvers import JointGaussian, Taper, WeightPosterior, build_features, condition_on_data, squares
-from sumgp.strategies.problem import FitProblem, PosteriorComponent
+from sumgp.strategies.problem import FitProblem, LocalPosterior, PosteriorComponent
 
 FLAT = 0.05  # standard deviation across the law, relative to that along it, below which draws start in the tangent
-
-
-@dataclass(frozen=True, eq=False)
-class LocalPosterior:
-    """Mean (n, C) and covariance (n, C, C) of single points; with a curved law what that makes of them."""
-
-    mean: np.ndarray
-    covariance: np.ndarray
-    curved: CurvedPoints | None = None
-
-    def at(self, rows: slice | np.ndarray) -> LocalPosterior:
-        """Some of the points."""
-        curved = None if self.curved is None else replace(self.curved, rows=self.curved.rows[rows])
-        return LocalPosterior(self.mean[rows], self.covariance[rows], curved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +150,20 @@ def moving_metric(local: np.ndarray, conditioned: np.ndarray, exact: bool, unkno
     outputs = range(unknown.start)
     metric[:, outputs, outputs] += TRACE * size[:, None]
     return metric
+
+
+def with_soft_errors(mean: np.ndarray, covariance: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means (n, C) and covariances (n, C, C) of outputs and of the errors of soft laws, whose bias is in the law."""
+    T, more = mean.shape[1], ((0, 0), (0, len(variances)))
+    covariance = np.pad(covariance, (*more, more[1]))
+    covariance[:, T:, T:] = np.diag(variances)
+    return np.pad(mean, more), covariance
+
+
+def own_points(law: UnitFreeLaw, mean: np.ndarray, covariance: np.ndarray) -> Unprojected:
+    """Outputs at single points, with errors of soft laws, before they are moved onto the law in their own covariance."""
+    mean, V = with_soft_errors(mean, covariance, law.soft_variances)
+    return Unprojected(mean, V, moving_metric(V, V, False, law.constants), np.einsum("ncc->nc", V))
 
 
 @dataclass(frozen=True)
