@@ -61,7 +61,8 @@ UNMEASURED = tuple(Path(__file__).with_name("unmeasured.txt").read_text(encoding
 # What takes long to load and is not ours; nobody asks which of its lines run.
 LIBRARIES = ("scipy.stats", "sklearn.gaussian_process", "pandas", "sympy", "matplotlib.figure", "typer", "jinja2", "dask")
 
-# New objects between two searches for unreachable ones, as in the command line: Python's 700 cost a tenth of the time.
+# New objects between two searches for unreachable ones, as in the command line: with 700, as by default, reading the tests
+# takes a third longer.
 gc.set_threshold(100_000)
 
 MOST_PROCESSES = 4  # a container may see more cores than it may use; each process takes 400 MB

@@ -109,6 +109,7 @@ def test_constants_from_columns_and_unknown(sumgp, tmp_path: Path) -> None:
     frame["b"] += 0.01 * np.cos(40 * x)
     frame.to_csv(tmp_path / "d.tsv", index=False, sep="\t")
     words = ["fit", tmp_path / "d.tsv", "-c", "a + b = s", "--inputs", "x", "--outputs", "a,b", "--plug-in", "--json"]
+    words += ["--kernel", "rbf", "--grid", "20"]
     column = json.loads(sumgp(*words, "--constant", "s=total", "--out", tmp_path / "c").out)
     assert column["violation"]["own"][0] < 1e-12
     unknown = json.loads(sumgp(*words, "--constant", "s=unknown", "--out", tmp_path / "u").out)
@@ -208,7 +209,8 @@ def test_page_is_self_contained_and_escaped(sumgp, tmp_path: Path) -> None:
     x = np.linspace(0, 1, 8)
     pd.DataFrame({"x": x, name: np.sin(x), "b[red]": 1.0 - np.sin(x)}).to_csv(tmp_path / "d.csv", index=False)
     law = f"`{name}` + `b[red]` = 1"
-    result = sumgp("fit", tmp_path / "d.csv", "-c", law, "--inputs", "x", "--plug-in", "--grid", 5, "--out", tmp_path / "o")
+    words = ["--inputs", "x", "--plug-in", "--grid", 5, "--kernel", "rbf", "--out", tmp_path / "o"]
+    result = sumgp("fit", tmp_path / "d.csv", "-c", law, *words)
     assert result.code == 0, result.err
     page = (tmp_path / "o/report.html").read_text()
     assert "alert(1)</script" not in page
