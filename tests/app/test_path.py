@@ -161,16 +161,15 @@ def test_a_fit_that_fails_says_why(fitted: Fitted) -> None:
     assert "Back to columns and law" in page
 
 
-@pytest.mark.usefixtures("at_once")
-def test_two_inputs_are_maps_and_constants_come_from_columns_or_are_estimated(fitted: Fitted) -> None:
+def test_two_inputs_are_maps_and_constants_come_from_columns_or_are_estimated(person: Person, at_once: None) -> None:
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(rng.uniform(size=(25, 2)), columns=["p", "q"])
     frame["a"] = np.sin(3 * frame["p"]) * frame["q"] + 0.02 * rng.standard_normal(25)
     frame["b"] = 2.0 - frame["a"] + 0.02 * rng.standard_normal(25)
-    table = fitted.person.table(frame.to_csv(index=False).encode(), "map.csv")
+    table = person.table(frame.to_csv(index=False).encode(), "map.csv")
     form = {"role-0": "input", "role-1": "input", "role-2": "output", "role-3": "output", "law": "a + b = c", "quick": "yes"}
     constant = {"constant-name": "c", "constant-kind": "unknown", "constant-number": "", "constant-column": ""}
-    page = fitted.person.finish(fitted.person.start(table, {**form, **constant}))
+    page = person.finish(person.start(table, {**form, **constant}))
     assert 'id="figure-maps" data-figure' in page
     assert "Estimated constants" in page
     assert "a, without the law" in page

@@ -48,7 +48,7 @@ WAYS: dict[str, Way] = {
     "unconstrained": Way(Unconstrained(), on_law=False),
 }
 PATTERNS_OF = {"constant": ("complete", "scattered", "last_never"), "squares": ("complete", "scattered")}
-SAME_LAW = ("formula",)  # the constant law once it is read: a solver cannot tell
+SAME_LAW = ("formula",)  # the constant law once it is read: test_strategies has it
 JOINT_ANYWAY = ("varying coefficients", "part of the inputs", "unknown total")  # without being told so
 # What Dense does with each strategy, law and gap is in test_strategies. A law that is not imposed may be any.
 CASES = [
