@@ -50,6 +50,8 @@ WAYS: dict[str, Way] = {
 PATTERNS_OF = {"constant": ("complete", "scattered", "last_never"), "squares": ("complete", "scattered")}
 SAME_LAW = ("formula",)  # the constant law once it is read: test_strategies has it
 JOINT_ANYWAY = ("varying coefficients", "part of the inputs", "unknown total")  # without being told so
+# Where predictions alone are moved onto the law, the solver sees its unknown totals and its errors, not its form.
+NOT_SEEN = ("varying total", "varying coefficients", "part of the inputs", "redundant rows", "logarithm", "length")
 # What Dense does with each strategy, law and gap is in test_strategies. A law that is not imposed may be any.
 CASES = [
     (solver, way, kind, pattern)
@@ -61,6 +63,7 @@ CASES = [
     if kind not in SAME_LAW
     and (LAWS[kind].linear or WAYS[way].nonlinear)
     and (way != "unconstrained" or kind in PATTERNS_OF)
+    and (way != "projected" or kind not in NOT_SEEN)
     and (way != "conditioned, joint" or kind not in JOINT_ANYWAY)
 ]
 KERNEL = Matern(nu=2.5)
