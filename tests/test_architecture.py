@@ -22,19 +22,22 @@ TOLD = [block.split() for block in re.findall(r"```text\n(.*?)```", PAGE.read_te
 
 def entered(program: Callable[[], object]) -> list[Path]:
     """Files of the library whose functions run, in order of first entry."""
-    found: dict[Path, None] = {}
+    found: dict[str, None] = {}
+    package = str(PACKAGE)
 
     def watch(frame: FrameType, event: str, argument: Any) -> None:
-        file = frame.f_code.co_filename
-        if event == "call" and file.startswith(str(PACKAGE)) and frame.f_code.co_name != "<module>":
-            found.setdefault(Path(file).relative_to(PACKAGE))
+        """Told of calls of Python functions only, since no function is followed further."""
+        code = frame.f_code
+        if code.co_filename.startswith(package) and code.co_name != "<module>":
+            found.setdefault(code.co_filename)
 
-    sys.setprofile(watch)
+    before = sys.gettrace()
+    sys.settrace(watch)
     try:
         program()
     finally:
-        sys.setprofile(None)
-    return list(found)
+        sys.settrace(before)
+    return [Path(file).relative_to(PACKAGE) for file in found]
 
 
 def measured(t: np.ndarray, curves: tuple[np.ndarray, ...]) -> np.ndarray:

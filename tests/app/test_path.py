@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-import subprocess
-import sys
+import runpy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,10 +92,11 @@ def test_the_report_is_one_file_below_the_limit(fitted: Fitted) -> None:
     assert report.index(b"The law helps") < report.index(b'id="figures"')
 
 
-def test_the_lines_of_python_do_the_same(fitted: Fitted, tmp_path: Path) -> None:
+def test_the_lines_of_python_do_the_same(fitted: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "oscillator.csv").write_bytes(OSCILLATOR.read_bytes())
     (tmp_path / "fit.py").write_bytes(fitted.file("fit.py"))
-    subprocess.run([sys.executable, "fit.py"], cwd=tmp_path, check=True, capture_output=True)
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path("fit.py", run_name="__main__")
     pages = pd.read_csv(io.BytesIO(fitted.file("predictions.csv")))
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "predictions.csv"), pages, atol=1e-9, check_exact=False)
     assert (tmp_path / "model.sumgp").is_file()
@@ -111,6 +111,7 @@ def test_values_at_given_points(fitted: Fitted, directly: sumgp.ConstrainedGP) -
     np.testing.assert_allclose(frame.to_numpy(), expected.to_numpy(), atol=1e-9)
 
 
+@pytest.mark.usefixtures("at_once")
 def test_values_at_the_rows_of_a_file_and_bad_points(fitted: Fitted) -> None:
     address = f"/fits/{fitted.fit.key}/values"
     answer = fitted.person.send(address, {"points": ""}, files={"file": ("mine.csv", b"x,t\n9,1\n9,2\n9,3\n")})
@@ -152,6 +153,7 @@ def test_what_cannot_be_fitted_is_refused_before_a_process_starts(fitted: Fitted
     assert len(fitted.person.workspace.fits) == before
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_fit_that_fails_says_why(fitted: Fitted) -> None:
     table = fitted.person.table(b"t,z,v\n,1,2\n1,2,3\n2,2,2\n", "gaps.csv")
     page = fitted.person.finish(fitted.person.start(table, {**LAW, "law": "", "constant-name": []}))
@@ -159,20 +161,21 @@ def test_a_fit_that_fails_says_why(fitted: Fitted) -> None:
     assert "Back to columns and law" in page
 
 
-def test_two_inputs_are_maps_and_constants_come_from_columns_or_are_estimated(fitted: Fitted) -> None:
+def test_two_inputs_are_maps_and_constants_come_from_columns_or_are_estimated(person: Person, at_once: None) -> None:
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(rng.uniform(size=(25, 2)), columns=["p", "q"])
     frame["a"] = np.sin(3 * frame["p"]) * frame["q"] + 0.02 * rng.standard_normal(25)
     frame["b"] = 2.0 - frame["a"] + 0.02 * rng.standard_normal(25)
-    table = fitted.person.table(frame.to_csv(index=False).encode(), "map.csv")
+    table = person.table(frame.to_csv(index=False).encode(), "map.csv")
     form = {"role-0": "input", "role-1": "input", "role-2": "output", "role-3": "output", "law": "a + b = c", "quick": "yes"}
     constant = {"constant-name": "c", "constant-kind": "unknown", "constant-number": "", "constant-column": ""}
-    page = fitted.person.finish(fitted.person.start(table, {**form, **constant}))
+    page = person.finish(person.start(table, {**form, **constant}))
     assert 'id="figure-maps" data-figure' in page
     assert "Estimated constants" in page
     assert "a, without the law" in page
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_built_in_data_set_is_ready_to_fit(fitted: Fitted) -> None:
     answer = fitted.person.send("/examples", {"name": "epidemic"})
     page = fitted.person.ask(answer.headers["location"]).text

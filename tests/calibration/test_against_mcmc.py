@@ -56,7 +56,7 @@ def data(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Reference:
-    """A target, its chains, and the package's problem for the same data."""
+    """A target, its chains, and the package's problem for the same data, with the model that poses it."""
 
     target: SmearedLaw
     samples: Samples
@@ -98,7 +98,7 @@ def reference(request: pytest.FixtureRequest) -> Reference:
     strategy = Linearized(taper=None)  # the taper is a safeguard, not part of the model
     model = ConstrainedGP(LAWS[request.param], outputs=["a", "b"], inputs=["x"], kernel=RBF(), strategy=strategy)
     problem, _ = model._problem(X, Y, lambda stage: None)
-    return Reference(target, sample(target), problem, model.fit(X, Y))
+    return Reference(target, sample(target), problem, model)
 
 
 def test_chains_agree(reference: Reference) -> None:
@@ -149,7 +149,7 @@ def test_the_whole_fit_with_many_draws(reference: Reference) -> None:
     Both sides have noise of their own here: sds that are wrong by a third are seen, finer errors in the test above. The
     chains have the package's own prior, so that the widening for priors of another form is taken out.
     """
-    X, Y = reference.model.data_.x, reference.model.data_.y
+    X, Y = reference.problem.data.x, reference.problem.data.y
     many = clone(reference.model).set_params(strategy=Linearized(taper=None, draws=MANY_DRAWS)).fit(X, Y)
     details = many.fit_report_.details
     assert details["widening"] == WIDENING

@@ -31,8 +31,10 @@ def data(rows: int = 9, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fitted(law: str | None, x: np.ndarray, Y: np.ndarray, **settings) -> sumgp.ConstrainedGP:
-    quick = {"uncertainty": "plug-in"} if "solver" in settings else {"uncertainty": "plug-in", "restarts": 0}
-    return sumgp.ConstrainedGP(law, outputs=["a", "b"], inputs=["x"], **quick, **settings).fit(x, Y)
+    quick = (
+        {"uncertainty": "plug-in"} if "solver" in settings else {"uncertainty": "plug-in", "restarts": 0, "kernel": "rbf"}
+    )
+    return sumgp.ConstrainedGP(law, outputs=["a", "b"], inputs=["x"], **{**quick, **settings}).fit(x, Y)
 
 
 def studied(gp: sumgp.ConstrainedGP, told: tuple[str, ...] = ()) -> FitStudy:

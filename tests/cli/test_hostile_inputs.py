@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from sumgp.cli import outputs, tables
+from sumgp.cli.app import run
 from sumgp.files import archive as files
 
 GOOD = "t,z,v\n" + "".join(f"{t},{np.sin(t):.3f},{1 - np.sin(t):.3f}\n" for t in range(8))
@@ -172,12 +173,18 @@ def test_too_large_a_file(sumgp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     refused(sumgp("fit", good(tmp_path), "--inputs", "t", "--out", tmp_path / "out"), tmp_path / "out", "GB")
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("saved")
+    words = ["--inputs", "t", "--outputs", "z,v", "--plug-in", "--grid", "5", "--kernel", "rbf"]
+    assert run(["fit", str(good(folder)), *words, "--out", str(folder / "out")]) == 0
+    return (folder / "out" / "model.sumgp").read_bytes()
+
+
 @pytest.mark.parametrize("name", ["damaged model", "missing input", "file exists", "no folder"])
-def test_predict_refuses(sumgp, tmp_path: Path, name: str) -> None:
-    path, out = good(tmp_path), tmp_path / "out"
-    words = ["--inputs", "t", "--outputs", "z,v", "--plug-in", "--grid", 5, "--kernel", "rbf", "--out", out]
-    assert sumgp("fit", path, *words).code == 0
-    model, new, target = out / "model.sumgp", path, tmp_path / "new.csv"
+def test_predict_refuses(sumgp, tmp_path: Path, saved: bytes, name: str) -> None:
+    model, new, target = tmp_path / "model.sumgp", good(tmp_path), tmp_path / "new.csv"
+    model.write_bytes(saved)
     if name == "damaged model":
         model.write_bytes(model.read_bytes()[:-100])
     elif name == "missing input":

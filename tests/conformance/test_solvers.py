@@ -48,7 +48,10 @@ WAYS: dict[str, Way] = {
     "unconstrained": Way(Unconstrained(), on_law=False),
 }
 PATTERNS_OF = {"constant": ("complete", "scattered", "last_never"), "squares": ("complete", "scattered")}
+SAME_LAW = ("formula",)  # the constant law once it is read: test_strategies has it
 JOINT_ANYWAY = ("varying coefficients", "part of the inputs", "unknown total")  # without being told so
+# Where predictions alone are moved onto the law, the solver sees its unknown totals and its errors, not its form.
+NOT_SEEN = ("varying total", "varying coefficients", "part of the inputs", "redundant rows", "logarithm", "length")
 # What Dense does with each strategy, law and gap is in test_strategies. A law that is not imposed may be any.
 CASES = [
     (solver, way, kind, pattern)
@@ -57,8 +60,10 @@ CASES = [
     for way in WAYS
     for kind in LAWS
     for pattern in PATTERNS_OF.get(kind, ("scattered",))
-    if (LAWS[kind].linear or WAYS[way].nonlinear)
+    if kind not in SAME_LAW
+    and (LAWS[kind].linear or WAYS[way].nonlinear)
     and (way != "unconstrained" or kind in PATTERNS_OF)
+    and (way != "projected" or kind not in NOT_SEEN)
     and (way != "conditioned, joint" or kind not in JOINT_ANYWAY)
 ]
 KERNEL = Matern(nu=2.5)
@@ -90,21 +95,19 @@ def refused(solver: str, way: str, kind: str) -> bool:
     return way == "conditioned, joint" or (way == "conditioned" and kind in JOINT_ANYWAY)
 
 
-@pytest.mark.parametrize("solver", ["kronecker", "markov"])
 @pytest.mark.parametrize("way", ["conditioned", "projected", "unconstrained"])
 @pytest.mark.parametrize("pattern", ["complete", "scattered"])
-def test_the_numbers_are_those_of_dense(solver: str, way: str, pattern: str) -> None:
+def test_the_numbers_are_those_of_dense(way: str, pattern: str) -> None:
     law = LAWS["constant"]
     y = data(law, pattern)
-    found, dense = (
-        estimator(WAYS[way].strategy, law, KERNEL, s).fit(X, y).posterior(ASKED) for s in (SOLVERS[solver], Dense())
+    dense, kronecker, markov = (
+        estimator(WAYS[way].strategy, law, KERNEL, solver).fit(X, y).posterior(ASKED)
+        for solver in (Dense(), Kronecker(), Markov())
     )
     # Another search for the hyperparameters; and the state-space form has priors of its own for a long series.
-    if solver == "kronecker":
-        np.testing.assert_allclose(found.mean, dense.mean, atol=0.02 * dense.std.min())
-        np.testing.assert_allclose(found.std, dense.std, rtol=0.02)
-    else:
-        assert np.max(np.abs(found.mean - dense.mean) / dense.std) < 0.5
+    np.testing.assert_allclose(kronecker.mean, dense.mean, atol=0.02 * dense.std.min())
+    np.testing.assert_allclose(kronecker.std, dense.std, rtol=0.02)
+    assert np.max(np.abs(markov.mean - dense.mean) / dense.std) < 0.5
 
 
 def test_transformed_refuses_the_state_space_form() -> None:

@@ -38,13 +38,16 @@ def oscillator(rows: int = 12) -> tuple[np.ndarray, np.ndarray]:
 
 def made(constraint: Any = None, **settings: Any) -> sumgp.ConstrainedGP:
     return sumgp.ConstrainedGP(
-        constraint, outputs=["z", "v"], inputs=["t"], **{"uncertainty": "plug-in", "restarts": 0, **settings}
+        constraint,
+        outputs=["z", "v"],
+        inputs=["t"],
+        **{"uncertainty": "plug-in", "restarts": 0, "kernel": RBF(), **settings},
     )
 
 
 MODELS = {
-    "no law": lambda: made(),
-    "no law, integrated": lambda: made(uncertainty="integrated"),
+    "no law": lambda: made(kernel=None),
+    "no law, integrated": lambda: made(kernel=None, uncertainty="integrated"),
     "linear": lambda: made("z + v = 1"),
     "linear, total varies": lambda: made("z + v = sin(t)"),
     "linear, unknown total": lambda: made("z + v = c", constants={"c": "unknown"}),
@@ -52,7 +55,7 @@ MODELS = {
     "matrix, soft": lambda: made(sumgp.LinearConstraint([1.0, 1.0], 1.0, noise=0.1)),
     "matrix, unknown": lambda: made(sumgp.LinearConstraint([1.0, 1.0], sumgp.Unknown("c"))),
     "energy": lambda: made(ENERGY, constants=CONSTANTS),
-    "energy, integrated": lambda: made(ENERGY, constants=CONSTANTS, uncertainty="integrated"),
+    "energy, integrated": lambda: made(ENERGY, constants=CONSTANTS, kernel=None, uncertainty="integrated"),
     "energy, unknown": lambda: made(ENERGY, constants={**CONSTANTS, "E": "unknown"}),
     "energy, tapered": lambda: made(ENERGY, constants=CONSTANTS, strategy=sumgp.Linearized(taper=2.0)),
     "energy, projected": lambda: made(ENERGY, constants=CONSTANTS, strategy=sumgp.Projected()),

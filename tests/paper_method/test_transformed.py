@@ -98,14 +98,14 @@ def test_integrated_covers_and_takes_seconds() -> None:
 def test_plug_in_fit_and_prediction_take_at_most_a_second() -> None:
     X, Y = oscillator(seed=6)
     gp = ConstrainedGP(ENERGY, outputs=["z", "v"], strategy=Transformed(), uncertainty="plug-in")
-    gp.fit(X, Y)
-    spent = []
-    for _ in range(3):
+
+    def spent() -> float:
         start = time.process_time()
         gp.fit(X, Y).predict(np.linspace(0.0, 10.0, 100)[:, None])
-        spent.append(time.process_time() - start)
-    # The smallest of three: a busy machine only ever adds to CPU time (cold caches).
-    assert min(spent) < 1.0
+        return time.process_time() - start
+
+    # One of four tries: a busy machine only ever adds to CPU time (cold caches).
+    assert any(spent() < 1.0 for _ in range(4))
 
 
 def test_predictions_do_not_depend_on_what_else_is_asked_or_on_units() -> None:

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF
 
 from sumgp import ConstrainedGP, FunctionConstraint, LinearConstraint, SumConstraint, Term, Unknown
 from sumgp.transforms import Square
@@ -54,8 +55,8 @@ def copied(model):
 
 
 def fitted(law, **settings):
-    model = ConstrainedGP(law, outputs=["a", "b"], inputs=["t"], uncertainty="plug-in", restarts=0, **settings)
-    return model.fit(T[:, None], Y)
+    quick = {"uncertainty": "plug-in", "restarts": 0, "kernel": RBF()}
+    return ConstrainedGP(law, outputs=["a", "b"], inputs=["t"], **quick, **settings).fit(T[:, None], Y)
 
 
 @pytest.mark.filterwarnings("ignore::sumgp.errors.SumGPWarning")
