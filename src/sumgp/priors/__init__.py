@@ -1,5 +1,6 @@
 """Priors over several outputs: kernels, task covariances, noise, and the law's place in them."""
 
+from sumgp.priors.alike import alike_lengths, several_lengths, student_around_mean
 from sumgp.priors.candidates import (
     MOST_OUTPUTS_ON_THEIR_OWN,
     Candidate,
@@ -32,6 +33,5 @@ from sumgp.priors.multitask import (
     TaskLaw,
     read_noise,
     read_weights,
-    student_around_mean,
 )
 from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, TaskCovariance

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from sumgp.data import Data, Scaling
-from sumgp.hyperparameters import MapEstimate, Objective, Scan, latent_starts, maximise, row_spacing, starting_points
+from sumgp.hyperparameters import MapEstimate, Objective, Scan, gappy, latent_starts, maximise, row_spacing, starting_points
 from sumgp.laws import Imbalance, Inequalities, Law, SplitLaw, UnitFreeLaw, latent_map, measured_imbalance
 from sumgp.priors import (
     Candidate,
@@ -102,7 +102,7 @@ class FitProblem:
         if self.split is not None:
             return self._latent_priors(self.split, unknown, soft)
         T = self.n_outputs
-        spacing = row_spacing(self.x / self.half_range)
+        spacing = row_spacing(x := self.x / self.half_range)
         result = []
         for candidate in self.candidates:
             result.append(
@@ -117,6 +117,7 @@ class FitProblem:
                     law=law,
                     unknown=unknown,
                     soft=soft,
+                    alike=gappy(x, spacing),
                 )
             )
         self.solver.check(result[0], self.x, self.data.y)
