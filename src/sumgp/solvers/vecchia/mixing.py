@@ -65,7 +65,8 @@ class LengthPrior(NamedTuple):
     def repeated(self, count: int) -> LengthPrior:
         """Of ``count`` kernels of the same form."""
         alike = tuple(k * len(self.centre) + group for k in range(count) for group in self.alike)
-        return LengthPrior(*(np.tile(part, count) for part in self[:3]), alike)
+        centre, is_length, spikes = (np.tile(part, count) for part in self[:3])
+        return LengthPrior(centre, is_length, spikes, alike)
 
 
 @dataclass(frozen=True)
