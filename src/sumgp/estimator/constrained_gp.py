@@ -25,7 +25,7 @@ from sumgp.errors import DataError, Status
 from sumgp.estimator import preparation, soundness
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared, soft_law_report
 from sumgp.estimator.stated import bounds_status, warn_if_repeats_contradict
-from sumgp.estimator.unmeasured import open_branch, open_constants, resting_on_prior
+from sumgp.estimator.unmeasured import open_branch, open_constants, open_turn, resting_on_prior
 from sumgp.estimator.wrapped import wrapped_angle
 from sumgp.laws import Law, SumLaw, check_law, complete_scaling, learnt_errors, with_errors
 from sumgp.numerics import threads_for
@@ -168,6 +168,8 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
                 measured = measured | problem.split.tied(measured.any(axis=0))
             if not status and not measured.all():
                 status = open_branch(posterior, imposed, measured, predict)
+            if not status and not imposed.derivatives:
+                status = open_turn(problem, fitted)
             doubt = soundness.doubts(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
             status = status or doubt
             if not isinstance(imposed, SumLaw) or imposed.is_periodic:
