@@ -37,6 +37,8 @@ from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, typica
 if TYPE_CHECKING:
     import pandas as pd
 
+WIDE_GAP = 2.0  # times the mean distance between rows: even rows have 1 and leave no gap
+
 
 class ConstrainedGP(RegressorMixin, BaseEstimator):
     """Gaussian-process regression of several outputs whose predictions obey a law.
@@ -168,7 +170,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
                 measured = measured | problem.split.tied(measured.any(axis=0))
             if not status and not measured.all():
                 status = open_branch(posterior, imposed, measured, predict)
-            if not status and not imposed.derivatives:
+            places = np.unique(problem.x[:, 0])
+            widest = np.max(np.diff(places), initial=0.0) * (len(places) - 1)
+            if not status and not imposed.derivatives and widest > WIDE_GAP * np.ptp(places):
                 status = open_turn(problem, fitted)
             doubt = soundness.doubts(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
             status = status or doubt

@@ -1,6 +1,6 @@
 """Priors over several outputs: kernels, task covariances, noise, and the law's place in them."""
 
-from sumgp.priors.alike import alike_lengths, several_lengths, student_around_mean
+from sumgp.priors.alike import alike_lengths, several_lengths
 from sumgp.priors.candidates import (
     MOST_OUTPUTS_ON_THEIR_OWN,
     Candidate,
@@ -34,4 +34,4 @@ from sumgp.priors.multitask import (
     read_noise,
     read_weights,
 )
-from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, TaskCovariance
+from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, TaskCovariance, student_around_mean

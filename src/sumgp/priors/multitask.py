@@ -19,9 +19,9 @@ from sklearn.gaussian_process.kernels import Kernel
 from sumgp.errors import DataError
 from sumgp.laws import LatentMap, TaskRows
 from sumgp.numerics import SchurConditioning, schur_condition
-from sumgp.priors.alike import alike_lengths, several_lengths, student_around_mean
+from sumgp.priors.alike import alike_lengths, several_lengths
 from sumgp.priors.kernels import HyperPrior, kernel_at, lengthscale_mask, local_lengthscales
-from sumgp.priors.tasks import TaskCovariance
+from sumgp.priors.tasks import TaskCovariance, student_around_mean
 
 CENTRE = 0.05  # prior median of noise sd / sd of an output
 LOG_SD = 2.0  # prior sd of log noise: a factor of seven either way
