@@ -25,7 +25,7 @@ from sumgp.errors import DataError, Status
 from sumgp.estimator import preparation, soundness
 from sumgp.estimator.fit_report import FitReport, estimator_table, r_squared, soft_law_report
 from sumgp.estimator.stated import bounds_status, warn_if_repeats_contradict
-from sumgp.estimator.unmeasured import open_branch, open_constants, resting_on_prior
+from sumgp.estimator.unmeasured import open_branch, open_constants, open_turn, resting_on_prior
 from sumgp.estimator.wrapped import wrapped_angle
 from sumgp.laws import Law, SumLaw, check_law, complete_scaling, learnt_errors, with_errors
 from sumgp.numerics import threads_for
@@ -36,6 +36,8 @@ from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, typica
 
 if TYPE_CHECKING:
     import pandas as pd
+
+WIDE_GAP = 2.0  # times the mean distance between rows: even rows have 1 and leave no gap
 
 
 class ConstrainedGP(RegressorMixin, BaseEstimator):
@@ -168,6 +170,10 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
                 measured = measured | problem.split.tied(measured.any(axis=0))
             if not status and not measured.all():
                 status = open_branch(posterior, imposed, measured, predict)
+            places = np.unique(problem.x[:, 0])
+            widest = np.max(np.diff(places), initial=0.0) * (len(places) - 1)
+            if not status and not imposed.derivatives and widest > WIDE_GAP * np.ptp(places):
+                status = open_turn(problem, fitted)
             doubt = soundness.doubts(problem, imposed, fitted.components[0].noise * problem.scaling.y_scale**2)
             status = status or doubt
             if not isinstance(imposed, SumLaw) or imposed.is_periodic:

@@ -1,4 +1,4 @@
-"""Outputs never measured, or on one side only, and unknown constants: whether the law leaves open where they lie."""
+"""Outputs never measured, on one side only, or not in a gap, and unknown constants: what a law leaves open."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from sumgp.errors import warn
 from sumgp.laws import UNKNOWN_VARIANCE, Law
 from sumgp.prediction import Posterior, constants_posterior
-from sumgp.strategies import warn_of_open_constants
+from sumgp.strategies import Component, FitProblem, Fitted, warn_of_open_constants
 
 REACH = 3.0  # how far another value is looked for, in the largest value of the output
 TRIED = 200  # values of the output at each row
@@ -22,6 +22,8 @@ FOLD = 0.4  # branches nearer to each other than this share of their largest dis
 UNKNOWN = 3.0  # standard deviations of an output that was never measured, in its size: a potential, whose level no law
 # tells, has about 1; a position of which only the acceleration is measured 10 and more
 GRID = 120  # points over the range of one input, on which folds are looked for
+WIDEST = 20  # gaps between rows that are looked at
+WITHIN = 2.0  # standard deviations given the data alone within which an output may lie on either side of a fold
 
 
 def open_branch(posterior: Posterior, law: Law, measured: np.ndarray, at: Callable[[np.ndarray], Posterior]) -> str:
@@ -46,6 +48,43 @@ def open_branch(posterior: Posterior, law: Law, measured: np.ndarray, at: Callab
             warn(f"{words}; measure it on other sides of the places where branches meet, or bound it, e.g. '{name} >= 0'")
             return f"converged, but {words}"
     return ""
+
+
+def open_turn(problem: FitProblem, fitted: Fitted) -> str:
+    """What a status must say of a gap between the rows of one input in which every output of a law may lie on either side of
+    its folds, so that the curve may go round the law either way and any number of times; the fit follows one of them. Warns.
+    """
+    rows = np.unique(problem.data.x[problem.data.measured.any(axis=1)], axis=0)
+    parts = [(w, c) for w, c in zip(fitted.weights, fitted.components, strict=True) if isinstance(c, Component) and c.law]
+    if rows.shape[1] != 1 or len(rows) < 2 or not parts:
+        return ""
+    gaps = np.argsort(-np.diff(rows[:, 0]), kind="stable")[:WIDEST]
+    x = np.concatenate([rows[gaps], 0.5 * (rows[gaps] + rows[gaps + 1]), rows[gaps + 1]])
+    share = sum(w * _undecided(component, problem.scaling.inputs(x), x) for w, component in parts)
+    before, middle, after = np.reshape(share, (3, -1)) > OPEN
+    found = middle & ~before & ~after  # rows that tell nothing themselves are no matter of gaps
+    if not found.any():
+        return ""
+    widest = gaps[int(np.argmax(found))]
+    where = f"between {problem.data.input_names[0]} = {rows[widest, 0]:.4g} and {rows[widest + 1, 0]:.4g}"
+    words = f"{where} the law leaves open which way round it is met"
+    warn(f"{words}; intervals there hold one way only: measure in between, or give a kernel with the period if there is one")
+    return f"converged, but {words}"
+
+
+def _undecided(component: Component, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+    """(n,) truth: data alone leave the sign of a law's slope by each of its outputs open."""
+    law = component.law
+    assert law is not None
+    mean, root = component.posterior.carried(x, x_law)
+    turned, named = [], []
+    for t in range(component.n_outputs):
+        step = np.zeros_like(mean)
+        step[:, t] = WITHIN * np.sqrt(np.einsum("nw,nw->n", root[:, t], root[:, t]))
+        below, above = law.jacobian(mean - step, x_law)[:, :, t], law.jacobian(mean + step, x_law)[:, :, t]
+        turned.append(below * above < 0)
+        named.append((below != 0) | (above != 0))
+    return np.any(np.all(np.array(turned) | ~np.array(named), axis=0) & np.any(named, axis=0), axis=1)
 
 
 def resting_on_prior(posterior: Posterior, measured: np.ndarray) -> str:

@@ -13,4 +13,4 @@ from sumgp.hyperparameters.optimise import (
 )
 from sumgp.hyperparameters.own_lengths import own_length_families
 from sumgp.hyperparameters.residual_noise import noise_told
-from sumgp.hyperparameters.scan import Scan, around, clustered_rows, noises_differ, pool, row_spacing, share_noise
+from sumgp.hyperparameters.scan import Scan, around, clustered_rows, gappy, noises_differ, pool, row_spacing, share_noise

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import logsumexp
+from scipy.stats import qmc
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.numerics import LOG_2PI
@@ -226,6 +227,21 @@ def row_spacing(x: np.ndarray) -> float:
     if len(places) < 2:
         return 0.0
     return float(np.median(cKDTree(places).query(places, k=2)[0][:, 1]))
+
+
+PLACES = 256  # within the range of the inputs at which the distance to the rows is looked at
+GAPS = 2.0  # times the distance between rows: scattered rows have up to 1.7, lines of 12 and more rows 2.1 and more
+
+
+def gappy(x: np.ndarray, spacing: float) -> bool:
+    """True if most places within the range of x (N, D) lie far from all rows beside the ``spacing`` of these.
+
+    Rows on lines or in clusters do: a lengthscale across the gaps is seen only if it is about as long as these.
+    """
+    if x.shape[1] == 1:
+        return False
+    places = x.min(axis=0) + np.ptp(x, axis=0) * qmc.Halton(x.shape[1], scramble=False).random(PLACES)
+    return float(np.median(cKDTree(x).query(places)[0])) > GAPS * spacing
 
 
 def clustered_rows(x: np.ndarray, count: int, clusters: int) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Priors over several outputs: kernels, task covariances, noise, and the law's place in them."""
 
+from sumgp.priors.alike import alike_lengths, several_lengths
 from sumgp.priors.candidates import (
     LENGTH_STEP,
     MOST_OUTPUTS_ON_THEIR_OWN,
@@ -34,6 +35,5 @@ from sumgp.priors.multitask import (
     TaskLaw,
     read_noise,
     read_weights,
-    student_around_mean,
 )
-from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, TaskCovariance
+from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, TaskCovariance, student_around_mean

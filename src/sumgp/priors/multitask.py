@@ -19,8 +19,9 @@ from sklearn.gaussian_process.kernels import Kernel
 from sumgp.errors import DataError
 from sumgp.laws import LatentMap, TaskRows
 from sumgp.numerics import SchurConditioning, schur_condition
+from sumgp.priors.alike import alike_lengths, several_lengths
 from sumgp.priors.kernels import HyperPrior, kernel_at, lengthscale_mask, local_lengthscales
-from sumgp.priors.tasks import TaskCovariance
+from sumgp.priors.tasks import TaskCovariance, student_around_mean
 
 CENTRE = 0.05  # prior median of noise sd / sd of an output
 LOG_SD = 2.0  # prior sd of log noise: a factor of seven either way
@@ -30,17 +31,6 @@ SMALLEST = 1e-6  # of an output's sd; a noise of exactly zero makes covariances 
 # degrees of freedom: so few that noises which do differ, by a factor of ten say, are left as the data have them.
 ALIKE_NOISES = 0.15
 ALIKE_DEGREES = 3.0  # see above
-
-
-def student_around_mean(values: np.ndarray, scale: float, degrees: float) -> tuple[float, np.ndarray]:
-    """Log density, up to a constant, of values (n,) that are about the same, and its gradient.
-
-    A Student t of each difference d from their mean: -(nu + 1) / 2 log(1 + d^2 / (nu s^2)).
-    """
-    away, total = values - np.add.reduce(values) / len(values), np.add.reduce  # a method of few values takes far longer
-    spread = degrees * scale**2
-    slope = -(degrees + 1.0) * away / (spread + away**2)
-    return -0.5 * (degrees + 1.0) * float(total(np.log1p(away**2 / spread))), slope - total(slope) / len(values)
 
 
 @dataclass(frozen=True)
@@ -234,6 +224,7 @@ class MultitaskPrior:
     unknown: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (U,) prior variances of constants
     soft: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (Q,) variances of the laws' own errors
     latent: LatentMap | None = None  # terms are latent functions, of which the outputs are derivatives
+    alike: bool = False  # lengthscales of several inputs are expected to be about the same in half ranges
 
     @cached_property
     def slices(self) -> tuple[tuple[slice, slice], ...]:
@@ -319,7 +310,16 @@ class MultitaskPrior:
         gradient = -inner / width
         alike, slope = self.noise.agreement(theta[self.noise_slice])
         gradient[self.noise_slice] += slope
+        if self._several_lengths:
+            of_lengths, slope = alike_lengths(offset, self._several_lengths)
+            alike, gradient = alike + of_lengths, gradient + slope
         return self._log_normaliser + float(inner @ (0.5 * inner - z)) + alike, gradient
+
+    @cached_property
+    def _several_lengths(self) -> list[np.ndarray]:
+        """Positions in theta of lengthscales that one kernel has along several inputs and that are expected to be alike."""
+        each = zip(self.kernels, self.slices, strict=True) if self.alike else ()
+        return [s.start + places for kernel, (s, _) in each for places in several_lengths(kernel)]
 
     @cached_property
     def _log_normaliser(self) -> float:

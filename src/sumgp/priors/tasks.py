@@ -292,3 +292,14 @@ class OneOutputTask(TaskCovariance):
 
     def pull_back(self, parameters: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         return np.array([2.0 * np.exp(2.0 * parameters[0]) * gradient[self.output, self.output]])
+
+
+def student_around_mean(values: np.ndarray, scale: float, degrees: float) -> tuple[float, np.ndarray]:
+    """Log density, up to a constant, of values (n,) that are about the same, and its gradient.
+
+    A Student t of each difference d from their mean: -(nu + 1) / 2 log(1 + d^2 / (nu s^2)).
+    """
+    away, total = values - np.add.reduce(values) / len(values), np.add.reduce  # a method of few values takes far longer
+    spread = degrees * scale**2
+    slope = -(degrees + 1.0) * away / (spread + away**2)
+    return -0.5 * (degrees + 1.0) * float(total(np.log1p(away**2 / spread))), slope - total(slope) / len(values)

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Data, Scaling
-from sumgp.hyperparameters import MapEstimate, Objective, Scan, latent_starts, maximise, row_spacing, starting_points
+from sumgp.hyperparameters import MapEstimate, Objective, Scan, gappy, latent_starts, maximise, row_spacing, starting_points
 from sumgp.laws import UNKNOWN_VARIANCE, Imbalance, Inequalities, Law, SplitLaw, UnitFreeLaw, latent_map, measured_imbalance
 from sumgp.priors import (
     Candidate,
@@ -106,9 +106,11 @@ class FitProblem:
             result = self._latent_priors(self.split, columns)
         else:
             # Outputs with terms of their own have constants of their own: no one term is shaped like the mean.
-            shapes = ["identity" if candidate.own else mean_shape for candidate in self.candidates]
-            terms = [(c.kernels, c.tasks(self.n_outputs, self.rank)) for c in self.candidates]
-            result = [self._prior(*t, shape, law=task_law, **columns) for t, shape in zip(terms, shapes, strict=True)]
+            each = [
+                (c.kernels, c.tasks(self.n_outputs, self.rank), "identity" if c.own else mean_shape) for c in self.candidates
+            ]
+            columns |= {"law": task_law, "alike": gappy(self.x / self.half_range, self.spacing)}
+            result = [self._prior(*term, **columns) for term in each]
         self.solver.check(result[0], self.x, self.data.y)
         return tuple(result)
 

@@ -11,8 +11,9 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Data
 from sumgp.errors import ConstraintError, DataError, Status, warn
+from sumgp.hyperparameters import gappy
 from sumgp.laws import Law, RightSides, SumLaw, UnitFreeLaw, task_rows, unit_free_law
-from sumgp.priors import hyper_priors, lengthscale_mask, with_long_range
+from sumgp.priors import hyper_priors, lengthscale_mask, several_lengths, with_long_range
 from sumgp.solvers import Automatic, Solver
 from sumgp.solvers.vecchia import (
     MEAN_VARIANCE,
@@ -250,25 +251,24 @@ def _noise(problem: FitProblem) -> _Noise:
 
 def _kernels(problem: FitProblem) -> tuple[KernelChoice, ...]:
     """The candidates' kernels with the prior of their parameters."""
-    several = len(problem.candidates) > 1
+    several, alike = len(problem.candidates) > 1, gappy(problem.x / problem.half_range, problem.spacing)
     result = []
     for candidate in problem.candidates:
         if len(candidate.kernels) > 1:
             remedy = "add them up, as in RBF() + Matern(), or use Dense() or Markov()"
             raise DataError("kernel", "one kernel for solver=Vecchia()", "a list of several", remedy)
-        result.append(_kernel_choice(problem, elementary(candidate.kernels[0]), FURTHER_TERMS if several else 0))
+        result.append(_kernel_choice(problem, elementary(candidate.kernels[0]), FURTHER_TERMS if several else 0, alike))
     return tuple(result)
 
 
-def _kernel_choice(problem: FitProblem, kernel: Kernel, further: int) -> KernelChoice:
-    """The kernel, and in turn the same with up to so many ``further`` terms."""
+def _kernel_choice(problem: FitProblem, kernel: Kernel, further: int, alike: bool) -> KernelChoice:
+    """The kernel, and in turn the same with up to so many ``further`` terms; ``alike``: lengthscales of its inputs are."""
     priors = hyper_priors(kernel, problem.half_range, problem.spacing)
     centre, spikes = np.array([p.centre for p in priors]), np.array([p.spikes for p in priors])
     longer = with_long_range(kernel, problem.half_range) if further else None
-    nested = None if longer is None else _kernel_choice(problem, longer, further - 1)
-    return KernelChoice(
-        LatentKernels((ScaledCovariance(kernel),)), LengthPrior(centre, lengthscale_mask(kernel), spikes), nested
-    )
+    nested = None if longer is None else _kernel_choice(problem, longer, further - 1, alike)
+    prior = LengthPrior(centre, lengthscale_mask(kernel), spikes, tuple(several_lengths(kernel) if alike else ()))
+    return KernelChoice(LatentKernels((ScaledCovariance(kernel),)), prior, nested)
 
 
 def _information(problem: FitProblem, told: _Told, fit: Fit, model: OutputModel) -> RowInformation:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from sumgp.errors import NumericalError, Status
+from sumgp.priors import alike_lengths
 from sumgp.solvers.vecchia.blocks import BlockGroup
 from sumgp.solvers.vecchia.covariance import LatentKernels, ScaledCovariance
 from sumgp.solvers.vecchia.evidence import LatentEvidence, Latents, latent_evidence, latent_log_density, surprises
@@ -36,11 +37,13 @@ SUFFICIENT, SHORTER, SHORTEST_STEP = 1e-4, 0.3, 1e-4  # of a step: share of the 
 
 
 class LengthPrior(NamedTuple):
-    """Centres of theta's weak prior (p,), which entries are lengthscales, and below what these are spikes at single rows."""
+    """Centres of theta's weak prior (p,), which entries are lengthscales, below what these are spikes at single rows, and
+    groups of those that are expected to be about the same in units of their centres."""
 
     centre: np.ndarray
     is_length: np.ndarray
     spikes: np.ndarray
+    alike: tuple[np.ndarray, ...] = ()
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Log density up to a constant, and its gradient."""
@@ -48,7 +51,8 @@ class LengthPrior(NamedTuple):
         width = np.where(self.is_length, np.where(offset < 0, LENGTH_BELOW, LENGTH_ABOVE), SHAPE_SD)
         z = offset / width
         inner = np.where(self.is_length, np.maximum(z, -LENGTH_HEAVY), z)
-        return float(inner @ (0.5 * inner - z)), -inner / width
+        likeness, slope = alike_lengths(offset, self.alike)
+        return float(inner @ (0.5 * inner - z)) + likeness, slope - inner / width
 
     @property
     def log_mass(self) -> float:
@@ -60,7 +64,9 @@ class LengthPrior(NamedTuple):
 
     def repeated(self, count: int) -> LengthPrior:
         """Of ``count`` kernels of the same form."""
-        return LengthPrior(*(np.tile(part, count) for part in self))
+        alike = tuple(k * len(self.centre) + group for k in range(count) for group in self.alike)
+        centre, is_length, spikes = (np.tile(part, count) for part in self[:3])
+        return LengthPrior(centre, is_length, spikes, alike)
 
 
 @dataclass(frozen=True)
