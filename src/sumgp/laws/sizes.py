@@ -169,11 +169,11 @@ def _tried(law: Law, f: np.ndarray, x: np.ndarray, size: np.ndarray) -> np.ndarr
     damping = np.where(np.isfinite(steps), HELD, 0.0) * np.ones((len(c), 1))  # linear ones go first
     r, J = at(c)
     for _ in range(TRIAL_STEPS):
-        H = np.einsum("mki,mkj->mij", J, J)
-        diagonal = np.einsum("mii->mi", H)
-        diagonal *= 1.0 + damping
-        diagonal += np.finfo(float).tiny + 1e-12 * diagonal.max(axis=1, keepdims=True)
-        moved = c - np.linalg.solve(H, np.einsum("mki,mk->mi", J, r)[:, :, None])[:, :, 0]
+        lengths = np.maximum(np.linalg.norm(J, axis=1), np.finfo(float).tiny)
+        unit = J / lengths[:, None]
+        H = np.einsum("mki,mkj->mij", unit, unit)
+        np.einsum("mii->mi", H)[...] += damping + np.finfo(float).eps
+        moved = c - np.linalg.solve(H, np.einsum("mki,mk->mi", unit, r)[:, :, None])[:, :, 0] / lengths
         new_r, new_J = at(moved)
         better = np.sum(new_r**2, axis=1) < np.sum(r**2, axis=1)
         c, r = np.where(better[:, None], moved, c), np.where(better[:, None], new_r, r)

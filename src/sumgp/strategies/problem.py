@@ -106,28 +106,26 @@ class FitProblem:
             result = self._latent_priors(self.split, columns)
         else:
             # Outputs with terms of their own have constants of their own: no one term is shaped like the mean.
-            each = [
-                (c.kernels, c.tasks(self.n_outputs, self.rank), "identity" if c.own else mean_shape) for c in self.candidates
-            ]
             columns |= {"law": task_law, "alike": gappy(self.x / self.half_range, self.spacing)}
-            result = [self._prior(*term, **columns) for term in each]
+            shapes = ["identity" if candidate.own else mean_shape for candidate in self.candidates]
+            terms = [(c.kernels, c.tasks(self.n_outputs, self.rank)) for c in self.candidates]
+            result = [self._prior(*t, shape, **columns) for t, shape in zip(terms, shapes, strict=True)]
         self.solver.check(result[0], self.x, self.data.y)
         return tuple(result)
 
     def _prior(
-        self, kernels: tuple[Kernel, ...], tasks: tuple[TaskCovariance, ...], mean_shape: str, **others: Any
+        self, kernels: tuple[Kernel, ...], tasks: tuple[TaskCovariance, ...], shape: str, **rest: Any
     ) -> MultitaskPrior:
         """With what is expected of lengthscales and of noise."""
         expected = tuple(tuple(hyper_priors(kernel, self.half_range, self.spacing)) for kernel in kernels)
-        return MultitaskPrior(kernels, expected, tasks, self.noise, self.n_outputs, mean_shape=mean_shape, **others)
+        return MultitaskPrior(kernels, expected, tasks, self.noise, self.n_outputs, mean_shape=shape, **rest)
 
     def _latent_priors(self, split: SplitLaw, columns: dict[str, Any]) -> list[MultitaskPrior]:
         """Priors over latent functions, one for each kernel of the candidates, all functions with their own parameters."""
         potential = split.potential.scaled(self.scaling.y_scale, self.scaling.x_scale)
         constants = split.constants(self.scaling, self.y) / np.sqrt(MultitaskPrior.mean_variance)
         latent = latent_map(potential, split.offset(self.scaling), self.x, constants)
-        K = latent.n_latent
-        result = []
+        K, result = latent.n_latent, []
         several = self.default_kernels and len(self.half_range) > 1
         candidates = potential_candidates(self.half_range, potential.degree) if several else self.candidates
         for kernels in dict.fromkeys(tuple(dict.fromkeys(map(repr, c.kernels))) for c in candidates):
