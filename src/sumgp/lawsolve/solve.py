@@ -26,6 +26,7 @@ LAST_STEPS = 60  # where the solution is wanted to round-off
 ROUGH = 3e-2  # steps below this many posterior sds end a level
 ENOUGH = 1e-5  # and the last one of a solution that is averaged with others
 FULL = 1e-10  # and of one that stands alone
+STEEPEST = 1e100  # slope of a law far from its points: squares of steeper ones overflow
 SHORTEST = 1e-3  # of a full step: a step below 1/512 that does not lower the merit ends a level
 UNMET = 100.0  # residual, in the law's sd at the last level, above which a law counts as infeasible
 EQUAL = 1e-6  # evidences closer than this differ by round-off only, and so do misfits relative to their size
@@ -255,7 +256,7 @@ class _Annealed(NamedTuple):
 
 
 def _linearised(problems: _Problems, f: np.ndarray, variances: np.ndarray) -> _Linear:
-    J = problems.jacobian(f)
+    J = np.clip(problems.jacobian(f), -STEEPEST, STEEPEST)
     B, n, R, C = J.shape
     # P is symmetric: its rows are multiplied, so that nothing large is copied.
     PJ = (J @ problems.P).reshape(B, n * R, n * C).transpose(0, 2, 1)
