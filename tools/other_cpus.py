@@ -75,7 +75,9 @@ def kernels_in_use(setting: Setting) -> str | None:
 def main() -> int:
     """Exit status: the number of settings whose tests fail."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true", help="after make test: a few files only, each kind of kernel once, this CPU's own not again")
+    parser.add_argument(
+        "--short", action="store_true", help="after make test: a few files only, each kind of kernel once, not those in use"
+    )
     short = parser.parse_args().short
     failed, seen = [], {(kernels_in_use(Setting("own", {})), None, ())} if short else set()
     for setting in settings():
