@@ -72,6 +72,18 @@ def test_the_frequency_of_an_oscillation_is_found_in_any_units(second: float, me
     assert frequency == pytest.approx(4.0 / second, rel=0.01)
 
 
+@pytest.mark.parametrize(("n", "w"), [(20, 2.0), (30, 8.0), (16, 4.0)])
+def test_even_rows_show_the_slowest_of_equal_oscillations(n: int, w: float):
+    """They cannot tell w from 2 pi / spacing - w, which was found instead and called converged."""
+    generator = np.random.default_rng(n)
+    t = np.linspace(0.0, 10.0, n)
+    z = 2.0 * np.sin(w * t + 1.0) + 0.1 * generator.standard_normal(n)
+    law = FormulaConstraint("z = A*sin(w*t + p)", dict.fromkeys("Awp", UNKNOWN)).bind(["z"], ["t"])
+    found = shared_constants(law, z[:, None], t[:, None], np.ones(3))
+    assert found is not None
+    assert np.abs(found[0][1]) == pytest.approx(w, rel=0.02)
+
+
 def test_a_fast_oscillation_is_not_called_noise():
     """Its error was 14 sds of the noise, 11 % of the intervals held the truth, and the fit said that it converged."""
     generator = np.random.default_rng(1015)

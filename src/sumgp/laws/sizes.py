@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.optimize import OptimizeResult, least_squares
@@ -18,6 +18,8 @@ STARTS = (1.0, 0.1, 10.0)  # of constants that no single row tells, in the user'
 STEPS = 300  # of their search: an exponential with a large exponent takes about a hundred
 UNMET = 0.1  # rms residual, in units of a law's terms, above which constants are tried over a whole range
 RANGE, MOST = 3, 300  # trials of a constant for each row, and in all: as fast an oscillation as rows so dense can show
+TURNED = 3.0  # changes of a law by its own size, on the way of its constants from zero: slower ones may do as well
+NEARLY = 1.01  # sums of squares that tell frequencies apart differ by more
 TRIAL_STEPS = 10  # of a trial
 HELD, DAMPED = 1e12, 1e-2  # damping of constants that do not move yet, and of the first step that moves all
 TRIAL_ROWS = 300  # that trials are judged by
@@ -124,11 +126,13 @@ def shared_constants(law: Law, f: np.ndarray, x: np.ndarray, first: np.ndarray) 
         with np.errstate(all="ignore"):  # trials far from any sense
             return least_squares(scaled, start, x_scale="jac", max_nfev=STEPS)
 
-    best = min((reached(start) for start in (first, *np.outer(STARTS, np.ones(U)))), key=lambda found: found.cost)
+    results = [reached(start) for start in (first, *np.outer(STARTS, np.ones(U)))]
+    best = _slowest(results)
     with np.errstate(all="ignore"):
         there = law.magnitude(filled(best.x), x) / size
-    if 2.0 * best.cost > UNMET**2 * np.sum(np.where(np.isfinite(there), there, 1.0) ** 2):
-        best = min(best, reached(_tried(law, f, x, size)), key=lambda found: found.cost)
+    unmet = 2.0 * best.cost > UNMET**2 * np.sum(np.where(np.isfinite(there), there, 1.0) ** 2)
+    if unmet or _turns(best.jac, best.x) > TURNED * np.sqrt(best.fun.size):
+        best = _slowest([*results, reached(_tried(law, f, x, size))])
     found = best.x
     for i in np.flatnonzero(found < 0):  # of equal values, as r and -r of a circle, the positive one
         other = np.where(np.arange(U) == i, -found, found)
@@ -179,7 +183,20 @@ def _tried(law: Law, f: np.ndarray, x: np.ndarray, size: np.ndarray) -> np.ndarr
         c, r = np.where(better[:, None], moved, c), np.where(better[:, None], new_r, r)
         J = np.where(better[:, None, None], new_J, J)
         damping = np.where(damping.max(axis=1, keepdims=True) < HELD, damping * np.where(better, 0.2, 10.0)[:, None], DAMPED)
-    return c[np.argmin(np.sum(r**2, axis=1))]
+    cost = np.sum(r**2, axis=1)
+    nearly = np.flatnonzero(cost <= NEARLY * cost.min())
+    return c[nearly[np.argmin([_turns(J[i], c[i]) for i in nearly])]]
+
+
+def _turns(slopes: np.ndarray, constants: np.ndarray) -> float:
+    """How much a law changes on the way of all constants (U,) from zero; grows with the frequency of an oscillation."""
+    return float(np.linalg.norm(slopes * constants))
+
+
+def _slowest(results: Sequence[OptimizeResult]) -> OptimizeResult:
+    """The lowest minimum; of nearly equal ones the slowest oscillation: even rows cannot tell w from 2 pi / spacing - w."""
+    lowest = min(result.cost for result in results)
+    return min((r for r in results if r.cost <= NEARLY * lowest), key=lambda result: _turns(result.jac, result.x))
 
 
 def _bending(slopes: Callable[[np.ndarray], np.ndarray], U: int) -> tuple[np.ndarray, np.ndarray]:
