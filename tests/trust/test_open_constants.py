@@ -8,7 +8,7 @@ import pytest
 from sumgp import ConstrainedGP
 from sumgp.errors import ConstraintError, SumGPWarning
 from sumgp.laws.formula import FormulaConstraint
-from sumgp.laws.sizes import shared_constants
+from sumgp.laws.shared_constants import shared_constants
 
 T = np.linspace(0.0, 5.0, 20)
 ASKED = np.linspace(0.0, 5.0, 40)

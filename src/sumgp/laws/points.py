@@ -12,7 +12,8 @@ from sumgp.data import Data, Scaling, in_bulk
 from sumgp.errors import ConstraintError
 from sumgp.laws.geometry import UnitFreeLaw, make_unit_free
 from sumgp.laws.law import Law, SumLaw
-from sumgp.laws.sizes import check_constants_matter, shared_constants, solve_for_columns, typical_spread
+from sumgp.laws.shared_constants import check_constants_matter, shared_constants
+from sumgp.laws.sizes import solve_for_columns, typical_spread
 
 
 @dataclass(frozen=True)
@@ -226,10 +227,9 @@ def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> tuple[
     rows = np.unique(data.x, axis=0)
     if len(rows) > MOST_POINTS:
         rows = rows[np.linspace(0, len(rows) - 1, MOST_POINTS).round().astype(int)]
-    inputs = scaling.inputs(rows)
+    inputs, every = scaling.inputs(rows), scaling.inputs(data.x)
     if law.extra_columns:
         return inputs, rows
-    every = scaling.inputs(data.x)
     low, high = every.min(axis=0), every.max(axis=0)
     if np.all(high <= low):
         return inputs, rows
@@ -248,8 +248,8 @@ def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> tuple[
     points = np.vstack([inputs, grid])
     in_units = np.vstack([rows, scaling.x_shift + scaling.x_scale * grid])
     # A grid point on top of a training row would only repeat its law.
-    _, keep = np.unique(np.round((points - low) / np.where(high > low, high - low, 1.0), 9), axis=0, return_index=True)
-    keep = np.sort(keep)
+    places = np.round((points - low) / np.where(high > low, high - low, 1.0), 9)
+    keep = np.sort(np.unique(places, axis=0, return_index=True)[1])
     return points[keep], in_units[keep]
 
 
