@@ -60,7 +60,8 @@ class EstimatorMethod(Method):
     """``ConstrainedGP`` with one strategy; ``engine`` names the inference of the transformed outputs.
 
     ``further_laws`` adds the data set's further laws, ``motion`` its differential law, which stands alone without ``law``;
-    ``couples`` says that laws may join outputs in one term.
+    ``one_noise`` says that all outputs have the same, as least squares is told; ``couples`` that laws may join outputs
+    in one term.
     """
 
     name: str
@@ -69,6 +70,7 @@ class EstimatorMethod(Method):
     further_laws: bool = False
     motion: bool = False
     law: bool = True
+    one_noise: bool = False
     couples: bool = True
 
     def fit(self, dataset: Dataset, settings: Settings) -> Fitted:
@@ -85,6 +87,7 @@ class EstimatorMethod(Method):
             constraint,
             outputs=list(dataset.outputs),
             inputs=list(dataset.inputs),
+            noise="shared" if self.one_noise else "per-output",
             strategy=self.strategy_object(),
             uncertainty=settings.uncertainty,
             groups=None if dataset.groups is None else [list(group) for group in dataset.groups],
@@ -104,6 +107,8 @@ class EstimatorMethod(Method):
     def suits(self, experiment: str) -> bool:
         if self.further_laws:
             return experiment == "double_pendulum"
+        if self.one_noise:
+            return experiment in ONE_PARAMETER
         if self.motion:
             return experiment in MOVING
         return self.couples or experiment != "triangle"
@@ -178,6 +183,7 @@ def all_methods() -> dict[str, Method]:
         EstimatorMethod("linearized+lengths", "Linearized", further_laws=True),
         EstimatorMethod("derivative", "Linearized", motion=True, law=False),
         EstimatorMethod("linearized+derivative", "Linearized", motion=True),
+        EstimatorMethod("linearized+derivative+noise", "Linearized", motion=True, one_noise=True),
         LeastSquares("least-squares"),
     )
     return {method.name: method for method in methods}
