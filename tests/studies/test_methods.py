@@ -13,12 +13,13 @@ from sumgp_studies.experiments.methods import Settings
 def test_told_of_one_noise_a_fit_with_law_and_motion_is_least_squares(experiment):
     """With energy and motion given only the time of the start is open: both have the same information."""
     problem, methods = all_problems()[experiment], all_methods()
-    data = problem.dataset(problem.cells[4], 1000)
+    cell = problem.cells[4]
+    data = problem.dataset(cell, 1001)
     told, best = (
         methods[name].fit(data, Settings(uncertainty="plug-in")).predict(data.X_test).mean
         for name in ("linearized+derivative+noise", "least-squares")
     )
-    assert np.sqrt(np.mean((told - best) ** 2)) < 0.1 * np.sqrt(np.mean((best - data.F_test) ** 2))
+    assert np.sqrt(np.mean((told - best) ** 2)) < 0.01 * cell.noise  # two noises: 0.04 in free fall
 
 
 def test_one_noise_is_told_where_least_squares_knows_it_too():
