@@ -155,9 +155,6 @@ class TransformedComponent(PosteriorComponent):
         signed = (np.sqrt(np.einsum("ntt->nt", blocks)) * self._directions(self.scaling.restore(f))).ravel()
         return cov * np.outer(signed / size, signed / size)
 
-    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> None:
-        """None: see ``joint_covariance``."""
-
     def lengthscales(self) -> list[np.ndarray]:
         """Of the one kernel of all tasks."""
         kernel = self.latent.kernel

@@ -213,9 +213,6 @@ class Component(PosteriorComponent):
         """All moved onto the law in one call."""
         return local_posteriors(components, x, x_law)
 
-    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> None:
-        """None: Gaussian."""
-
     def lengthscales(self) -> list[np.ndarray]:
         """Of the kernel of each term."""
         kernels = [term.kernel for term in self.posterior.features.terms if term.kernel is not None]
