@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from sumgp import Bounds, ConstrainedGP
-from sumgp.metrics import coverage, crps, rmse
+from sumgp_studies.metrics import coverage, crps, rmse
 
 TEST_POINTS = 100
 SAMPLES = 20

@@ -34,7 +34,6 @@ ORDER = (
     "files",
     "datasets",
     "many",
-    "metrics",
     "report",
     "cli",
     "app",

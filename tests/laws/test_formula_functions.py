@@ -150,16 +150,16 @@ def test_continuation_joins_with_equal_value_and_slope(make, edges: list[float])
         apart = 1e-9 * abs(edge)
         below, above = np.array([edge - apart]), np.array([edge + apart])
         np.testing.assert_allclose(scalar.value(below), scalar.value(above), rtol=1e-6)
-        np.testing.assert_allclose(scalar.slope(below), scalar.slope(above), rtol=1e-6)
+        np.testing.assert_allclose(scalar.derivative(below), scalar.derivative(above), rtol=1e-6)
         for side in (-1, 1):
             u = np.array([edge * (1 + side * 0.1)]) if abs(edge) < 0.9 else np.array([edge + side * 3e-4])
             step = 1e-5 * (abs(edge) if abs(edge) < 0.9 else EDGE)
             slope = (scalar.value(u + step) - scalar.value(u - step)) / (2 * step)
-            np.testing.assert_allclose(scalar.slope(u), slope, rtol=1e-6)
+            np.testing.assert_allclose(scalar.derivative(u), slope, rtol=1e-6)
     far = np.array([-1e4, -1.0, 0.0, 1.0, 1e4])
     with np.errstate(all="ignore"):
         assert np.isfinite(scalar.value(far)).all()
-        assert np.isfinite(scalar.slope(far)).all()
+        assert np.isfinite(scalar.derivative(far)).all()
 
 
 def test_nothing_is_continued_where_the_argument_stays_inside() -> None:
@@ -172,7 +172,9 @@ def test_nothing_is_continued_where_the_argument_stays_inside() -> None:
         (0.5, Interval(0.0, 1.0)),
     ):
         np.testing.assert_array_equal(continued_power(exponent, 1.0, argument).value(u), PowerFunction(exponent).value(u))
-        np.testing.assert_array_equal(continued_power(exponent, 1.0, argument).slope(u), PowerFunction(exponent).slope(u))
+        np.testing.assert_array_equal(
+            continued_power(exponent, 1.0, argument).derivative(u), PowerFunction(exponent).derivative(u)
+        )
     np.testing.assert_array_equal(continued_power(-1.0, 1.0, Interval(-2.0, -1e-9)).value(-u), -1 / u)
 
 

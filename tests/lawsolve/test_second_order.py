@@ -9,9 +9,9 @@ from support.law_solves import solve_law
 from sumgp import ConstrainedGP, FunctionConstraint
 from sumgp.laws.geometry import UnitFreeLaw
 from sumgp.lawsolve import second_order
-from sumgp.metrics import rmse
 from sumgp_studies.experiments.oscillators import DampedOscillator
 from sumgp_studies.experiments.problem import Cell
+from sumgp_studies.metrics import rmse
 
 
 def parabola(f: np.ndarray, x: np.ndarray) -> np.ndarray:

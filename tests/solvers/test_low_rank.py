@@ -13,7 +13,7 @@ from sumgp.priors import LowRankTask, MultitaskPrior, NoiseModel, OneOutputTask,
 from sumgp.priors.kernels import hyper_priors
 from sumgp.solvers.dense import Automatic, Dense, DenseEvidence, KroneckerEvidence
 from sumgp.solvers.kronecker import IndependentEvidence, are_independent
-from sumgp.solvers.low_rank import LowRankEvidence, distinct, spread_order
+from sumgp.solvers.low_rank import LowRankEvidence, spread_order
 
 N = 130
 ROWS = np.random.default_rng(3).uniform(0.5, 3.0, N)
@@ -154,8 +154,3 @@ def test_rows_in_spread_order_lie_all_over_the_inputs() -> None:
     gaps = np.diff(np.sort(x[order[:17], 0]))
     assert gaps.max() < 0.15
     assert gaps.min() > 0.02
-
-
-def test_points_are_taken_once_in_their_order() -> None:
-    x = np.random.default_rng(0).permutation(20)[:, None].astype(float)
-    np.testing.assert_array_equal(distinct(np.vstack([x, x[::-1]])), x)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import sumgp
-from sumgp import metrics
+from sumgp_studies import metrics
 
 TOP = np.sqrt(1.6)  # largest speed and amplitude at an energy of 0.8
 

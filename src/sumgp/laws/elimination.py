@@ -87,10 +87,6 @@ class _Polynomials:
     def degree(self) -> int:
         return int(self.exponents.sum(axis=1).max(initial=0))
 
-    def transposed(self) -> _Polynomials:
-        """Rows and entries exchanged."""
-        return _Polynomials(self.exponents, self.coefficients.transpose(1, 0, 2))
-
 
 @cache
 def _monomials(n_inputs: int, degree: int) -> tuple[tuple[int, ...], ...]:

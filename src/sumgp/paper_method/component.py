@@ -155,9 +155,6 @@ class TransformedComponent(PosteriorComponent):
         signed = (np.sqrt(np.einsum("ntt->nt", blocks)) * self._directions(self.scaling.restore(f))).ravel()
         return cov * np.outer(signed / size, signed / size)
 
-    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> None:
-        """None: see ``joint_covariance``."""
-
     def lengthscales(self) -> list[np.ndarray]:
         """Of the one kernel of all tasks."""
         kernel = self.latent.kernel
@@ -203,7 +200,7 @@ class TransformedComponent(PosteriorComponent):
     def _output_marginals(
         self, x: np.ndarray, x_law: np.ndarray, mean: np.ndarray, cov: np.ndarray
     ) -> tuple[OutputMarginal, ...]:
-        aux, aux_cov = self.guide.remembered_marginals(x, x_law)
+        aux, aux_cov = self.guide.marginals(x, x_law)
         aux = self.scaling.restore(aux[:, : self.n_outputs])
         aux_sd = np.sqrt(np.maximum(np.einsum("ncc->nc", aux_cov)[:, : self.n_outputs], 1e-300)) * self.scaling.y_scale
         result = []

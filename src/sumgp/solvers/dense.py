@@ -27,7 +27,6 @@ from sumgp.solvers.kronecker import (
 )
 from sumgp.solvers.low_rank import LowRankEvidence, fits_low_rank
 
-LARGE_BLOCKS = 64  # points
 AT_ONCE = 200_000  # entries of covariances made together: with more, memory takes longer than calls do
 
 
@@ -174,23 +173,13 @@ class DenseEvidence:
 
 
 def against_tasks(Sigma: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """sum_tu Sigma_tu G_tiuj (N, N); block by block where a copy of all blocks would cost more than the loop."""
-    T, N = blocks.shape[:2]
-    if N < LARGE_BLOCKS:
-        return np.einsum("tu,tiuj->ij", Sigma, blocks)
-    total = np.zeros((N, N))
-    for t in range(T):
-        for u in range(T):
-            total += Sigma[t, u] * blocks[t, :, u, :]
-    return total
+    """sum_tu Sigma_tu G_tiuj (N, N)."""
+    return np.einsum("tu,tiuj->ij", Sigma, blocks)
 
 
 def against_points(blocks: np.ndarray, K: np.ndarray) -> np.ndarray:
     """sum_ij G_tiuj K_ij (T, T)."""
-    T, N = blocks.shape[:2]
-    if N < LARGE_BLOCKS:
-        return np.einsum("tiuj,ij->tu", blocks, K)
-    return np.array([[np.einsum("ij,ij->", blocks[t, :, u, :], K) for u in range(T)] for t in range(T)])
+    return np.einsum("tiuj,ij->tu", blocks, K)
 
 
 KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions

@@ -133,10 +133,6 @@ class ConstantOffset:
     def __call__(self, x_law: np.ndarray) -> np.ndarray:
         return np.broadcast_to(self.value, (len(x_law), len(self.value)))
 
-    def onto_law(self, mean: np.ndarray, x_law: np.ndarray) -> np.ndarray:
-        """Nothing has moved the mean off the law."""
-        return mean
-
 
 @dataclass(frozen=True)
 class LatentFeatures:
@@ -256,7 +252,3 @@ class SlopeOfOffset:
             return (8.0 * near - (function(x_law + 2.0 * step) - function(x_law - 2.0 * step))) / (12.0 * OFFSET_STEP)
 
         return slope
-
-    def onto_law(self, mean: np.ndarray, x_law: np.ndarray) -> np.ndarray:
-        """Slopes are left as they are."""
-        return mean

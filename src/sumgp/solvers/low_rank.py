@@ -272,11 +272,3 @@ def spread_order(x: np.ndarray) -> np.ndarray:
         order[i] = int(np.argmax(distance))
         distance = np.minimum(distance, np.linalg.norm(x - x[order[i]], axis=1))
     return order
-
-
-MANY_POINTS = 300  # up to which points that occur twice cost less than looking for them
-
-
-def distinct(points: np.ndarray) -> np.ndarray:
-    """Points (n, D) without those that occurred before: pivots are chosen among the others anyhow."""
-    return points[np.sort(np.unique(points, axis=0, return_index=True)[1])]

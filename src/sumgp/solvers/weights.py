@@ -19,7 +19,6 @@ from sklearn.gaussian_process.kernels import Kernel
 from sumgp.numerics import cholesky, pivoted_cholesky, solve_cholesky, solve_lower, symmetric_root, triangular_inverse
 from sumgp.priors import KernelDerivatives, MultitaskPrior, derivative_gram, nullspace_basis
 from sumgp.solvers.functionals import LatentFeatures, Opened, SlopeOfOffset, latent_features
-from sumgp.solvers.low_rank import MANY_POINTS, distinct
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,6 @@ def build_features(
     """
     if prior.latent is not None:
         return latent_features(prior, theta, points)
-    points = distinct(points) if len(points) > MANY_POINTS else points  # rows are often among a law's points
     hyper = prior.unpack(theta)
     Sigma = hyper.Sigmas[0]
     conditioning = prior.conditioned(Sigma)
@@ -246,8 +244,9 @@ class WeightPosterior:
         else:
             G, phis = self.features.design(x)
             mean, root = G @ self.mean, G.reshape(len(x) * shape[1], shape[2]) @ self.root
-        if self.features.offset is not None:
-            mean = self.features.offset.onto_law(mean + self.features.offset(x_law), x_law)
+        if (offset := self.features.offset) is not None:
+            mean = mean + offset(x_law)
+            mean = offset.onto_law(mean, x_law) if isinstance(offset, MeanOffset) else mean
         return mean, root.reshape(shape), phis
 
     @cached_property

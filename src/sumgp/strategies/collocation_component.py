@@ -79,12 +79,6 @@ class CollocationComponent(PosteriorComponent):
         T = self.n_outputs
         return replace(self, columns=tuple((t,) for t in range(T)), orders=((order,),) * T, law=None)
 
-    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> None:
-        """None: Gaussian."""
-
-    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> None:
-        """None: the covariance has no form with few columns."""
-
     def lengthscales(self) -> list[np.ndarray]:
         """Of the kernel of each output."""
         return [np.exp(basis.kernel.theta[lengthscale_mask(basis.kernel)]) for basis in self.bases]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from sumgp.hyperparameters import Objective, Scan, latent_size, maximise, noise_
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers import LatentEvidence
 from sumgp.strategies.averaging import fit_candidates, mix, one_by_one
+from sumgp.strategies.few_rows import prior_on_rows
 from sumgp.strategies.problem import FitProblem, Fitted
 from sumgp.strategies.weight_component import Component, plain_component
 
@@ -133,7 +133,7 @@ def disagreement(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) 
     """
     scan = Scan(problem.x, problem.y)
     rows = scan.rows
-    at_rows = replace(prior, noise=prior.noise.at(rows))
+    at_rows = prior_on_rows(prior, rows)
     evidence = LatentEvidence(at_rows, problem.x[rows], problem.y[rows])
     alone = scan.log_evidence_alone(prior.kernels[0], prior.kernel_priors[0])
     found = _contradiction(evidence, theta, alone)

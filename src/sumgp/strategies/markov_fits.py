@@ -15,6 +15,7 @@ from sumgp.priors import MultitaskPrior, TaskLaw, kernel_name, reordered, shown_
 from sumgp.solvers import ClosedEvidence, ClosedRows, Evidence, SlopeOfOffset, markov
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.eliminated import disagreement
+from sumgp.strategies.few_rows import prior_on_rows
 from sumgp.strategies.problem import FitProblem, Fitted, LocalPosterior, PosteriorComponent, SeriesPlan, closed_law_rows
 from sumgp.strategies.weight_component import Unprojected, local_posteriors, moving_metric
 
@@ -77,12 +78,6 @@ class MarkovComponent(PosteriorComponent):
     def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
         """All moved onto the law in one call."""
         return local_posteriors(components, x, x_law)
-
-    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> None:
-        """None: Gaussian."""
-
-    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> None:
-        """None: see ``joint_covariance``."""
 
     def lengthscales(self) -> list[np.ndarray]:
         """Of each Matern term."""
@@ -290,12 +285,7 @@ def _hyperparameters(
     if len(x) > wanted:
         start = (len(x) - wanted) // 2
         rows = np.sort(order[start : start + wanted])
-    local = prior
-    if len(rows) < len(x):
-        law = prior.law
-        local = replace(
-            prior, law=None if law is None else replace(law, totals=law.totals[rows]), noise=prior.noise.at(rows)
-        )
+    local = prior_on_rows(prior, rows) if len(rows) < len(x) else prior
     problem.progress(f"hyperparameters: {kernel_name(prior)} on {len(rows)} rows")
     outputs = problem.output_order
     if law_rows is not None:
@@ -328,5 +318,5 @@ def _starts(objective: Objective, x: np.ndarray, y: np.ndarray, random_state: in
     if prior.latent is None:
         return [*Scan(x, y).starts(prior, 1), *starting_points(objective, 1, random_state)][:2]
     rows = _stretch(x, LOOKED_AT)
-    local = replace(prior, noise=prior.noise.at(rows))
+    local = prior_on_rows(prior, rows)
     return latent_starts(Objective(local, markov.Markov().evidence(local, x[rows], y[rows])), 2)

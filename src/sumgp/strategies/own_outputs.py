@@ -70,9 +70,6 @@ class OwnComponent(PosteriorComponent):
         """All moved onto the law in one call."""
         return local_posteriors(components, x, x_law)
 
-    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> None:
-        """None: Gaussian."""
-
     def lengthscales(self) -> list[np.ndarray]:
         """Of each output's kernels, averaged in the log."""
         return [np.exp([output.weights @ output.log_lengthscales]) for output in self.outputs]

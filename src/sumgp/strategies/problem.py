@@ -273,17 +273,17 @@ class PosteriorComponent(ABC):
     def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
         """(nC, nC) covariance between all points."""
 
-    @abstractmethod
     def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> JointGaussian | None:
         """The same with few columns; None where the covariance has no such form."""
+        return None
 
     @abstractmethod
     def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
         """(count, n, C) joint draws."""
 
-    @abstractmethod
     def distribution(self, x: np.ndarray, x_law: np.ndarray) -> Marginals | None:
         """Marginals at each point; None where they are Gaussian."""
+        return None
 
     @abstractmethod
     def lengthscales(self) -> list[np.ndarray]:

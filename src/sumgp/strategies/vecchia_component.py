@@ -67,12 +67,6 @@ class VecchiaComponent(PosteriorComponent):
         """All moved onto the law in one call."""
         return local_posteriors(components, x, x_law)
 
-    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> None:
-        """None: Gaussian."""
-
-    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> None:
-        """None: see ``joint_covariance``."""
-
     def lengthscales(self) -> list[np.ndarray]:
         """Of each kernel, for each input."""
         return self.field.lengthscales()

@@ -213,25 +213,10 @@ class Component(PosteriorComponent):
         """All moved onto the law in one call."""
         return local_posteriors(components, x, x_law)
 
-    def distribution(self, x: np.ndarray, x_law: np.ndarray) -> None:
-        """None: Gaussian."""
-
     def lengthscales(self) -> list[np.ndarray]:
         """Of the kernel of each term."""
         kernels = [term.kernel for term in self.posterior.features.terms if term.kernel is not None]
         return [np.exp(kernel.theta[lengthscale_mask(kernel)]) for kernel in kernels]
-
-    def remembered_marginals(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``marginals``, kept for the last points: a guide is asked for the same by each component."""
-        key = x.tobytes() + x_law.tobytes()
-        if key not in self._remembered:
-            self._remembered.clear()
-            self._remembered[key] = self.marginals(x, x_law)
-        return self._remembered[key]
-
-    @cached_property
-    def _remembered(self) -> dict[bytes, tuple[np.ndarray, np.ndarray]]:
-        return {}
 
     def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
         """Each point on its own, given the data and the law elsewhere, before it is moved onto the law."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from sumgp import metrics
 from sumgp.laws import Constraint, Law
+from sumgp_studies import metrics
 
 
 @dataclass(frozen=True)

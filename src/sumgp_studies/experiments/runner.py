@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from sumgp import metrics
 from sumgp.errors import SumGPError
 from sumgp.numerics import Lost, limited_threads, spread
+from sumgp_studies import metrics
 from sumgp_studies.experiments.methods import Method, Settings
 from sumgp_studies.experiments.problem import Cell, Dataset, Problem
 from sumgp_studies.experiments.records import FAILED, Key, Record, RecordFile

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from sumgp.metrics import CalibrationCurve, plot_calibration
 from sumgp.report import Theme
 from sumgp_studies.experiments import order
+from sumgp_studies.metrics import CalibrationCurve, plot_calibration
 from sumgp_studies.report.summary import Comparison
 
 MARKERS = "osD^vPX<"

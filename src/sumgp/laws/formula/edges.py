@@ -13,24 +13,21 @@ from typing import Protocol
 import numpy as np
 
 from sumgp.laws.formula.intervals import Interval
+from sumgp.transforms import Absolute, Cos, Exp, Log, Sin, Tan
 
 EDGE = 1e-3  # where a continuation begins, as a fraction of the argument's typical size
 _EXPONENT_EDGE = 300.0  # exp(300) is about 1e130: products of such values are still finite
 _LARGEST_SLOPE = 1e300  # of a power at the edge of its pole: beyond it there is no double
 _ROOT_FLOOR = 1e-200  # keeps the slope of a root at zero finite; times the zero slope of its argument it is 0
 
-ArrayFunction = Callable[[np.ndarray], np.ndarray]
-
 
 class Scalar(Protocol):
-    """u -> value(u) with slope(u), its derivative. Made of objects with a name, so that laws can be pickled."""
+    """u -> value(u) with its derivative. Made of objects with a name, so that laws can be pickled."""
 
-    @property
-    def value(self) -> ArrayFunction:
+    def value(self, f: np.ndarray, /) -> np.ndarray:
         """The function."""
 
-    @property
-    def slope(self) -> ArrayFunction:
+    def derivative(self, f: np.ndarray, /) -> np.ndarray:
         """Its derivative."""
 
 
@@ -38,20 +35,8 @@ class Scalar(Protocol):
 class Elementary:
     """A function of NumPy and its derivative."""
 
-    value: ArrayFunction
-    slope: ArrayFunction
-
-
-def _log_slope(u: np.ndarray) -> np.ndarray:
-    return 1.0 / np.where(u > 0, u, np.nan)
-
-
-def _cos_slope(u: np.ndarray) -> np.ndarray:
-    return -np.sin(u)
-
-
-def _tan_slope(u: np.ndarray) -> np.ndarray:
-    return 1.0 + np.tan(u) ** 2
+    value: Callable[[np.ndarray], np.ndarray]
+    derivative: Callable[[np.ndarray], np.ndarray]
 
 
 def _asin_slope(u: np.ndarray) -> np.ndarray:
@@ -71,18 +56,13 @@ def _tanh_slope(u: np.ndarray) -> np.ndarray:
 
 
 SCALARS: dict[str, Scalar] = {
-    "exp": Elementary(np.exp, np.exp),
-    "log": Elementary(np.log, _log_slope),
-    "sin": Elementary(np.sin, np.cos),
-    "cos": Elementary(np.cos, _cos_slope),
-    "tan": Elementary(np.tan, _tan_slope),
+    **{transform.word: transform for transform in (Exp(), Log(), Sin(), Cos(), Tan(), Absolute())},
     "asin": Elementary(np.arcsin, _asin_slope),
     "acos": Elementary(np.arccos, _acos_slope),
     "atan": Elementary(np.arctan, _atan_slope),
     "sinh": Elementary(np.sinh, np.cosh),
     "cosh": Elementary(np.cosh, np.sinh),
     "tanh": Elementary(np.tanh, _tanh_slope),
-    "abs": Elementary(np.abs, np.sign),
 }
 
 
@@ -98,7 +78,7 @@ class PowerFunction:
             return np.square(u)
         return np.sqrt(u) if self.exponent == 0.5 else np.power(u, self.exponent)
 
-    def slope(self, u: np.ndarray) -> np.ndarray:
+    def derivative(self, u: np.ndarray) -> np.ndarray:
         """exponent * u ** (exponent - 1)."""
         if self.exponent == 2:
             return 2.0 * u
@@ -145,11 +125,11 @@ class Tangent:
     def value(self, u: np.ndarray) -> np.ndarray:
         """The function or its tangent."""
         inside = np.clip(u, self.lower, self.upper)
-        return self.inner.value(inside) + self.inner.slope(inside) * (u - inside)
+        return self.inner.value(inside) + self.inner.derivative(inside) * (u - inside)
 
-    def slope(self, u: np.ndarray) -> np.ndarray:
+    def derivative(self, u: np.ndarray) -> np.ndarray:
         """The slope at the nearest point between the edges."""
-        return self.inner.slope(np.clip(u, self.lower, self.upper))
+        return self.inner.derivative(np.clip(u, self.lower, self.upper))
 
 
 @dataclass(frozen=True)
@@ -162,9 +142,9 @@ class Root:
         """The power; an argument below zero is round-off."""
         return self.inner.value(np.maximum(u, 0.0))
 
-    def slope(self, u: np.ndarray) -> np.ndarray:
+    def derivative(self, u: np.ndarray) -> np.ndarray:
         """Its slope."""
-        return self.inner.slope(np.maximum(u, _ROOT_FLOOR))
+        return self.inner.derivative(np.maximum(u, _ROOT_FLOOR))
 
 
 @dataclass(frozen=True)
@@ -185,13 +165,13 @@ class ThroughPole:
         v = np.where(near, u / self.edge, 1.0)
         return np.where(near, self.edge**-self.order * v**k * (a + b * v**2), self.inner.value(np.where(near, self.edge, u)))
 
-    def slope(self, u: np.ndarray) -> np.ndarray:
+    def derivative(self, u: np.ndarray) -> np.ndarray:
         """Its slope."""
         near = np.abs(u) < self.edge
         k, a, b = self._polynomial
         v = np.where(near, u / self.edge, 1.0)
         polynomial = self.edge ** (-self.order - 1) * (k * a + (k + 2) * b * v ** (k + 1))
-        return np.where(near, polynomial, self.inner.slope(np.where(near, self.edge, u)))
+        return np.where(near, polynomial, self.inner.derivative(np.where(near, self.edge, u)))
 
     @property
     def _polynomial(self) -> tuple[int, float, float]:

@@ -215,7 +215,7 @@ def _slopes(step: Step, results: Sequence[Array]) -> Sequence[Array | None]:
         return [None] * len(step.arguments)
     arguments = [results[i] for i in step.arguments]
     if step.kind == "scalar":
-        return [step.content.slope(arguments[0])]
+        return [step.content.derivative(arguments[0])]
     if len(arguments) == 2:
         return arguments[::-1]
     # Products of all others from both sides: dividing the whole product by one factor would fail at zero.

@@ -27,7 +27,6 @@ from scipy.linalg.lapack import dpstrf
 
 from sumgp.errors import NumericalError
 from sumgp.numerics import REMEDY, root, symmetric, transposed, whiten
-from sumgp.solvers.markov.state_space import Fresh, Scratch
 
 MATCH = 1e-11  # lanes that agree on the covariance at their border to this part of the variances need no correction
 TOLERABLE = 1e-5  # where round-off stops the correction: still good enough, in the same unit
@@ -94,16 +93,12 @@ class Factor:
     logdet: float
 
 
-def factorise(chain: Chain, scratch: Scratch | None = None) -> Factor:
-    """Covariances of the chain given what is seen of it: an open run, one or more filters, an adjoint run.
-
-    What is worked out at every time is written to ``scratch``.
-    """
-    scratch = scratch or Fresh()
+def factorise(chain: Chain) -> Factor:
+    """Covariances of the chain given what is seen of it: an open run, one or more filters, an adjoint run."""
     starts = _lane_starts(chain.initial, *_open_lanes(chain))
     before = np.inf
     while True:
-        forward, ends = _filter(chain, starts, scratch)
+        forward, ends = _filter(chain, starts)
         mismatch = ends[:-1] - starts[1:]
         size = _relative(mismatch, starts[1:])
         if size <= MATCH or not size <= 0.5 * before:
@@ -114,7 +109,7 @@ def factorise(chain: Chain, scratch: Scratch | None = None) -> Factor:
         raise NumericalError(
             f"covariances of neighbouring stretches of time differ by {size:.1e} of the variances; {REMEDY}"
         )
-    return _adjoint(forward, scratch)
+    return _adjoint(forward)
 
 
 def _see(covariance: np.ndarray, sight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -219,12 +214,11 @@ def _conditioned(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         ) from error
 
 
-def _filter(chain: Chain, starts: np.ndarray, scratch: Scratch) -> tuple[Factor, np.ndarray]:
+def _filter(chain: Chain, starts: np.ndarray) -> tuple[Factor, np.ndarray]:
     """Kalman filter in every lane; the adjoint is left empty. Also the covariance beyond each lane's end."""
-    empty, square, wide = scratch.empty, chain.transition.shape, chain.sight.shape
-    predicted, closed = empty("predicted", square), empty("closed", square)
-    sight, update = empty("sight", wide), empty("update", wide)
-    innovate = empty("innovate", (*wide[:3], wide[2]))
+    predicted, closed = np.empty_like(chain.transition), np.empty_like(chain.transition)
+    sight, update = np.empty_like(chain.sight), np.empty_like(chain.sight)
+    innovate = np.empty((*sight.shape[:3], sight.shape[2]))
     lane_closed = np.broadcast_to(np.eye(len(chain.initial)), starts.shape)
     covariance, logdet = starts, 0.0
     for s in range(chain.lanes.steps):
@@ -238,10 +232,10 @@ def _filter(chain: Chain, starts: np.ndarray, scratch: Scratch) -> tuple[Factor,
     return Factor(chain, predicted, nothing, innovate, sight, update, closed, lane_closed, logdet), covariance
 
 
-def _adjoint(factor: Factor, scratch: Scratch) -> Factor:
+def _adjoint(factor: Factor) -> Factor:
     """Lambda_i = Psi_i^T Lambda_{i+1} Psi_i + sight_i^T sight_i, backwards through every lane from its end."""
     steps = factor.chain.lanes.steps
-    inflow = scratch.empty("adjoint", factor.closed.shape)
+    inflow = np.empty_like(factor.closed)
     starts = np.zeros_like(factor.lane_closed)
     for s in range(steps - 1, -1, -1):
         inflow[s] = transposed(factor.sight[s]) @ factor.sight[s]
@@ -270,12 +264,11 @@ class Solution:
     innovation: np.ndarray
 
 
-def solve(factor: Factor, observed: np.ndarray, scratch: Scratch | None = None) -> Solution:
+def solve(factor: Factor, observed: np.ndarray) -> Solution:
     """Means of the chain for observed rows rho (s, l, g, p) in lane order; costs about a third of the factor."""
     steps, closed = factor.chain.lanes.steps, factor.closed
-    empty, shape = (scratch or Fresh()).empty, (*closed.shape[:3], observed.shape[-1])
     innovation = factor.innovate @ observed
-    predicted, adjoint = empty("predicted means", shape), empty("adjoint means", shape)
+    predicted, adjoint = (np.empty((*closed.shape[:3], observed.shape[-1])) for _ in range(2))
     ends = np.zeros(predicted.shape[1:])
     for s in range(steps):
         predicted[s] = factor.chain.transition[s] @ (transposed(factor.update[s]) @ innovation[s])

@@ -21,7 +21,7 @@ from sumgp.priors import MultitaskPrior
 from sumgp.solvers.dense import KRONECKER_OUTPUTS, KroneckerEvidence, Solver, fits_kronecker
 from sumgp.solvers.markov.chain import residuals
 from sumgp.solvers.markov.posterior import MarkovPosterior, MarkovPrior, PolynomialMean, markov_prior, smooth
-from sumgp.solvers.markov.state_space import SMOOTHNESS, MaternTerm, Scratch, TimeSeries, matern, time_series, with_rows
+from sumgp.solvers.markov.state_space import SMOOTHNESS, MaternTerm, TimeSeries, matern, time_series, with_rows
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class MarkovEvidence:
     pull: np.ndarray
 
 
-def evidence(prior: MarkovPrior, series: TimeSeries, scratch: Scratch | None = None) -> MarkovEvidence:
-    """log p(y) of a time series and its gradient, in O(N); a ``scratch`` saves time when this is asked again."""
-    posterior = smooth(prior, series, compact=False, scratch=scratch)
+def evidence(prior: MarkovPrior, series: TimeSeries) -> MarkovEvidence:
+    """log p(y) of a time series and its gradient, in O(N)."""
+    posterior = smooth(prior, series, compact=False)
     constant = posterior.constant
     by_mean = 0.5 * (
         np.outer(constant.score, constant.score)
@@ -260,7 +260,6 @@ class MarkovObjectiveEvidence:
         self.x = x
         self.y = y
         self.law = law
-        self._scratch = Scratch()
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient in O(N)."""
@@ -279,7 +278,7 @@ class MarkovObjectiveEvidence:
     def _evaluated(self, theta: np.ndarray, series: TimeSeries) -> tuple[float, np.ndarray]:
         """Log density of a series and its gradient with respect to theta."""
         prior, T = self.prior, self.prior.n_outputs
-        result = evidence(state_space_prior(prior, theta), series, self._scratch)
+        result = evidence(state_space_prior(prior, theta), series)
         gradient = np.empty(prior.n_parameters)
         conditioning = prior.conditioned(prior.Sigmas(theta)[0])
         for r, (ks, ts) in enumerate(prior.slices):

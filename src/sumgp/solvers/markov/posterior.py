@@ -26,7 +26,7 @@ from sumgp.solvers.markov.chain import (
     smoothed_covariance,
     solve,
 )
-from sumgp.solvers.markov.state_space import MaternTerm, Scratch, StateSpace, TimeSeries, assemble, with_times
+from sumgp.solvers.markov.state_space import MaternTerm, StateSpace, TimeSeries, assemble, with_times
 
 BLOCK = 4096  # new times handled at once: bounds memory
 COLUMNS = 16  # sample paths handled at once: bounds memory
@@ -145,26 +145,21 @@ class MarkovPosterior:
         return self.time_covariance[self.series.place]
 
 
-def smooth(prior: MarkovPrior, series: TimeSeries, compact: bool = True, scratch: Scratch | None = None) -> MarkovPosterior:
-    """Condition the prior on a time series; ``compact=False`` keeps the states that gradients need.
-
-    With a ``scratch`` the posterior is good until it is used again.
-    """
-    return posterior(prior, series, *factorise_series(prior, series, compact, scratch), scratch)
+def smooth(prior: MarkovPrior, series: TimeSeries, compact: bool = True) -> MarkovPosterior:
+    """Condition the prior on a time series; ``compact=False`` keeps the states that gradients need."""
+    return posterior(prior, series, *factorise_series(prior, series, compact))
 
 
-def factorise_series(
-    prior: MarkovPrior, series: TimeSeries, compact: bool = True, scratch: Scratch | None = None
-) -> tuple[StateSpace, Factor]:
+def factorise_series(prior: MarkovPrior, series: TimeSeries, compact: bool = True) -> tuple[StateSpace, Factor]:
     """The part of the work that does not depend on the observed values."""
     lanes = Lanes.of(len(series.times))
     gaps = lanes.deal(np.append(np.diff(series.times), 0.0))
-    space = assemble(prior.terms, gaps.ravel(), compact, scratch)
+    space = assemble(prior.terms, gaps.ravel(), compact)
     shape = (*gaps.shape, *space.stationary.shape)
     sight = lanes.deal(series.rows @ space.observe)
     steps = (space.transition.reshape(shape), space.noise.reshape(shape))
     chain = Chain(lanes, *steps, space.stationary, sight)
-    return space, factorise(chain, scratch)
+    return space, factorise(chain)
 
 
 def refactorise(space: StateSpace, chain: Chain, series: TimeSeries) -> Factor:
@@ -172,9 +167,7 @@ def refactorise(space: StateSpace, chain: Chain, series: TimeSeries) -> Factor:
     return factorise(replace(chain, sight=chain.lanes.deal(series.rows @ space.observe)))
 
 
-def posterior(
-    prior: MarkovPrior, series: TimeSeries, space: StateSpace, factor: Factor, scratch: Scratch | None = None
-) -> MarkovPosterior:
+def posterior(prior: MarkovPrior, series: TimeSeries, space: StateSpace, factor: Factor) -> MarkovPosterior:
     """The posterior for the observed values of ``series``, given its factor."""
     lanes, M = factor.chain.lanes, len(prior.mean_covariance)
     centre = _centre(prior, series)
@@ -182,7 +175,7 @@ def posterior(
     units = [] if _known(prior) else [-(series.rows @ basis if prior.basis is not None else series.rows)]
     known = prior.mean_at(series.times, centre)[:, :, None]
     columns = np.concatenate([series.observed[:, :, None] - series.rows @ known, *units], axis=2)
-    solution = solve(factor, lanes.deal(columns), scratch)
+    solution = solve(factor, lanes.deal(columns))
     means = lanes.collect(smoothed(factor, solution, space.observe))
     innovation = solution.innovation.reshape(-1, columns.shape[2])
     constant, log_mean = _mean_posterior(prior, centre, innovation.T @ innovation)

@@ -1,9 +1,5 @@
 """Series in state-space form: measurements sorted in time, and Matern kernels as chains of states.
 
-Memory that a computation which is repeated fills again and again.
-Large arrays are mapped anew by the system each time they are asked for, and filled with zeros: over long series that
-takes as long as the arithmetic on them.
-
 State-space form of Matern kernels: what happens to (f, f', f'') over one time step.
 Time is measured in units of lengthscale / sqrt(2 nu) and the k-th derivative in the matching unit, so that the
 stationary process is the same for every lengthscale and only the dimensionless step tau carries it. The state z obeys
@@ -21,27 +17,6 @@ import numpy as np
 from scipy.special import gammainc
 
 from sumgp.errors import DataError
-
-
-class Scratch:
-    """Named arrays, kept for the next call. What was computed in them is overwritten then: keep no views of it."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[str, np.ndarray] = {}
-
-    def empty(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
-        """The array of this name, its contents undefined."""
-        known = self._arrays.get(name)
-        if known is None or known.shape != shape:
-            known = self._arrays[name] = np.empty(shape)
-        return known
-
-
-class Fresh(Scratch):
-    """A new array each time: for results that are kept."""
-
-    def empty(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
-        return np.empty(shape)
 
 
 @dataclass(frozen=True)
@@ -261,9 +236,7 @@ class StateSpace:
     compact: bool
 
 
-def assemble(
-    terms: Sequence[MaternTerm], gaps: np.ndarray, compact: bool = False, scratch: Scratch | None = None
-) -> StateSpace:
+def assemble(terms: Sequence[MaternTerm], gaps: np.ndarray, compact: bool = False) -> StateSpace:
     """The state space of the sum of all terms for the time differences ``gaps`` (n,).
 
     Each term has d_r q_r states with Q = Q_r(tau) (x) Sigma_r. ``compact`` spends only d_r rank(Sigma_r) states, which
@@ -283,28 +256,19 @@ def assemble(
         transitions.append((process.transition(tau), np.eye(len(core))))
         noises.append((process.process_noise(tau), core))
         stationary[part, part] = np.kron(process.stationary, core)
-    scratch, shape = scratch or Fresh(), (len(gaps), total, total)
-    transition = _block_diagonal(transitions, slices, scratch.empty("transition", shape))
-    noise = _block_diagonal(noises, slices, scratch.empty("noise", shape))
+    transition, noise = (_block_diagonal(pairs, slices, len(gaps)) for pairs in (transitions, noises))
     return StateSpace(transition, noise, stationary, observe, slices, compact)
 
 
-def _block_diagonal(
-    pairs: Sequence[tuple[np.ndarray, np.ndarray]], slices: Sequence[slice], result: np.ndarray
-) -> np.ndarray:
-    """``result`` (n, D, D) filled with one block a pair: the Kronecker products of (n, d, d) with one (q, q)."""
-    if len(pairs) > 1:
-        result[:] = 0.0
+def _block_diagonal(pairs: Sequence[tuple[np.ndarray, np.ndarray]], slices: Sequence[slice], count: int) -> np.ndarray:
+    """(n, D, D) matrices of one block a pair: the Kronecker products of (n, d, d) with one (q, q)."""
+    result = np.zeros((count, slices[-1].stop, slices[-1].stop))
     for (left, right), part in zip(pairs, slices, strict=True):
-        n, d, q = len(left), left.shape[1], len(right)
+        d, q = left.shape[1], len(right)
         # One large matrix product: each entry of the left matrix times its unit matrix's Kronecker product.
         units = np.eye(d * d).reshape(d * d, d, d)
         spread = np.array([np.kron(unit, right).ravel() for unit in units])
-        flat = left.reshape(n, d * d)
-        if len(pairs) == 1:
-            np.matmul(flat, spread, out=result.reshape(n, len(spread[0])))
-        else:
-            result[:, part, part] = (flat @ spread).reshape(n, d * q, d * q)
+        result[:, part, part] = (left.reshape(count, d * d) @ spread).reshape(count, d * q, d * q)
     return result
 
 

@@ -6,7 +6,6 @@ with p = -2 dk/ds. A sum counts as sum_j w_j k_j / sum_j w_j: the signal's size 
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -19,7 +18,6 @@ from sumgp.priors import leaves
 
 SMOOTHNESS = (0.5, 1.5, 2.5, np.inf)  # nu of the Matern kernels with a closed form; infinite: RBF
 NEAREST = 1e-6  # lengthscales; nearer points have derivatives r^2 / r that are of no account
-STRIPS = 4  # of a symmetric matrix: five eighths of its entries are computed, more strips cost more calls
 WANTED = "RBF, Matern 1/2, 3/2, 5/2 or RationalQuadratic, alone, times a constant, or a sum of such, for solver=Vecchia()"
 
 
@@ -95,19 +93,12 @@ class ScaledCovariance:
 
     def profiles(self, points: np.ndarray) -> list[Profile]:
         """k and p (B, m, m) of each term between points (B, m, D) of a block."""
-        whole = [_Symmetric(points) for _ in self.terms]
-        for rows in _strips(points.shape[1]):
-            distances = self._squared_distances(points[:, rows], points[:, rows.start :])
-            for matrices, term, s in zip(whole, self.terms, distances, strict=True):
-                matrices.fill(rows, [part for part in _profile(term.kernel, s) if part is not None])
-        return [Profile(*matrices.made) for matrices in whole]
+        distances = self._squared_distances(points, points)
+        return [_profile(term.kernel, s) for term, s in zip(self.terms, distances, strict=True)]
 
     def within(self, points: np.ndarray) -> np.ndarray:
         """(B, m, m) ``between`` the points (B, m, D) of a block, and themselves."""
-        whole = _Symmetric(points)
-        for rows in _strips(points.shape[1]):
-            whole.fill(rows, [self.between(points[:, rows], points[:, rows.start :])])
-        return whole.made[0]
+        return self.between(points, points)
 
     def between(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """(B, m, n) covariances between points a (B, m, D) and b (B, n, D), of variance one."""
@@ -186,27 +177,6 @@ class LatentKernels:
     def latents(self, number: int) -> slice:
         """The latents that have the kernel of this number."""
         return slice(None) if self.shared else slice(number, number + 1)
-
-
-class _Symmetric:
-    """Symmetric matrices (B, m, m) of the points of blocks, made from strips of rows, each from its diagonal on."""
-
-    def __init__(self, points: np.ndarray) -> None:
-        self.shape = (*points.shape[:2], points.shape[1])
-        self.made: list[np.ndarray] = []
-
-    def fill(self, rows: slice, strips: list[np.ndarray]) -> None:
-        """The ``rows`` of each matrix from its strip (B, rows, rows.start to m)."""
-        self.made = self.made or [np.empty(self.shape) for _ in strips]
-        for whole, strip in zip(self.made, strips, strict=True):
-            whole[:, rows, rows.start :] = strip
-            whole[:, rows.stop :, rows] = strip[:, :, rows.stop - rows.start :].swapaxes(1, 2)
-
-
-def _strips(m: int) -> list[slice]:
-    """Rows of a symmetric matrix, strip by strip."""
-    edges = np.linspace(0, m, STRIPS + 1).astype(int)
-    return [slice(int(a), int(b)) for a, b in itertools.pairwise(edges) if b > a]
 
 
 def squared_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -109,17 +109,17 @@ def surprises(
                 C = float(np.exp(log_signal)) * K
                 C.reshape(len(C), -1)[:, :: m + 1] += noise
                 for one, rows in zip(C, members, strict=True):
-                    L = _factor(one)
+                    L = lower_factor(one)
                     result[rows[m - n :], i] = dtrtrs(L, latents.w[rows, i], lower=1)[0][m - n :]
                     log_sizes += float(np.sum(np.log(L.diagonal()[m - n :])))
     return Surprises(result, log_sizes)
 
 
-def _factor(C: np.ndarray) -> np.ndarray:
+def lower_factor(C: np.ndarray) -> np.ndarray:
     """L with L L^T = C, in its lower triangle; C is overwritten."""
     L, failed = dpotrf(C.T, lower=1, overwrite_a=1, clean=0)
     if failed:
-        raise NumericalError("Vecchia: the covariance of a block is not positive definite; give a larger noise=")
+        raise NumericalError("Vecchia: a covariance of neighbours is not positive definite; give a larger noise=")
     return np.asarray(L)
 
 
@@ -151,7 +151,7 @@ def _blocks_of_one(
     rows[:, range(2, n + 2), range(m - n, m)] = 1.0
     z, diagonal = np.empty((len(C), m)), np.empty((len(C), m))
     for b in range(len(C)):
-        L = _factor(C[b])
+        L = lower_factor(C[b])
         diagonal[b] = L.diagonal()
         z[b] = rows[b, 0] = dtrtrs(L, w[b], lower=1)[0]
         rows[b] = dtrtrs(L, rows[b].T, lower=1, trans=1)[0].T

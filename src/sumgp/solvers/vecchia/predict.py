@@ -11,12 +11,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtri, dtrtrs
+from scipy.linalg.lapack import dtrtri, dtrtrs
 from sklearn.gaussian_process.kernels import Kernel
 
-from sumgp.errors import NumericalError
 from sumgp.solvers.vecchia.covariance import ScaledCovariance
-from sumgp.solvers.vecchia.evidence import AT_ONCE
+from sumgp.solvers.vecchia.evidence import AT_ONCE, lower_factor
 from sumgp.solvers.vecchia.low_rank import Functions, GlobalWeights, Rows, functions, global_weights
 from sumgp.solvers.vecchia.solver import EXACT_ROWS
 from sumgp.solvers.vecchia.tree import AverageTree, build_tree, nodes_for_all, nodes_for_each
@@ -124,7 +123,7 @@ class LatentField:
         covariances = [signal * K for signal in self.signal]
         for C in covariances:
             C.flat[:: len(C) + 1] += 1.0 / self.precision
-        return tuple(_factor(C) for C in covariances)
+        return tuple(lower_factor(C) for C in covariances)
 
     def _from_all_rows(self, points: np.ndarray, result: LatentMarginals) -> None:
         """Fill in all points, exactly."""
@@ -182,7 +181,7 @@ class LatentField:
             B = signal * K
             B.reshape(len(B), -1)[:, :: B.shape[1] + 1] += 1.0
             for one, pair in zip(B, right, strict=True):
-                pair[:] = dtrtrs(_factor(one), pair.T, lower=1)[0].T
+                pair[:] = dtrtrs(lower_factor(one), pair.T, lower=1)[0].T
             prior = signal * (1.0 + self.mean_variance)
             result.mean[rows, i] = np.sum(right[:, 0] * right[:, 1], axis=1)
             result.covariance[rows, i, i] = np.maximum(prior - np.sum(right[:, 1] ** 2, axis=1), SHORTFALL * prior)
@@ -293,7 +292,7 @@ def _side_by_side(parts: list[LatentMarginals]) -> LatentMarginals:
 def _posterior(C: np.ndarray, values: np.ndarray, cross: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean cross^T B^-1 values and covariance prior - cross^T B^-1 cross with B = I + C, which is overwritten."""
     C.flat[:: len(C) + 1] += 1.0
-    L = _factor(C)
+    L = lower_factor(C)
     right = np.empty((len(C), 1 + cross.shape[1]), order="F")
     right[:, 0], right[:, 1:] = values, cross
     solved = dtrtrs(L, right, lower=1, overwrite_b=1)[0]
@@ -303,11 +302,3 @@ def _posterior(C: np.ndarray, values: np.ndarray, cross: np.ndarray, prior: np.n
     diagonal = np.diagonal(covariance)
     covariance.flat[:: len(prior) + 1] = np.maximum(diagonal, floor)
     return W.T @ solved[:, 0], covariance
-
-
-def _factor(B: np.ndarray) -> np.ndarray:
-    """L with L L^T = B, in its lower triangle; B is overwritten."""
-    L, failed = dpotrf(B.T, lower=1, overwrite_a=1, clean=0)
-    if failed:
-        raise NumericalError("Vecchia: a prediction's covariance is not positive definite; give a larger noise=")
-    return np.asarray(L)

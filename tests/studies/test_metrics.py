@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from sumgp import metrics
 from sumgp.errors import DataError
+from sumgp_studies import metrics
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def test_shapes_must_agree():
     with pytest.raises(DataError, match="truth: expected shape"):
         metrics.rmse(np.zeros((3, 2)), np.zeros((2, 3)))
     with pytest.raises(DataError, match="means, stds"):
-        metrics.nlpd_mixture(np.ones(2) / 2, np.zeros((2, 3)), np.zeros((3, 3)), np.zeros(3))
+        metrics.crps_mixture(np.ones(2) / 2, np.zeros((2, 3)), np.zeros((3, 3)), np.zeros(3))
     with pytest.raises(DataError, match="at least two"):
         metrics.crps_samples(np.zeros((1, 3)), np.zeros(3))
 
@@ -109,12 +109,6 @@ def test_gaussian_density_score(gaussian):
     expected = -np.mean(stats.norm.logpdf(truth, mean, std))
     assert metrics.nlpd_gaussian(mean, std, truth) == pytest.approx(expected, rel=1e-12)
     assert metrics.nlpd(GaussianPosterior(mean, std), truth) == pytest.approx(expected, rel=1e-10)
-
-
-def test_mixture_density_score(mixture):
-    weights, means, stds, truth = mixture
-    density = np.einsum("m,mnt->nt", weights, stats.norm.pdf(truth, means, stds))
-    assert metrics.nlpd_mixture(weights, means, stds, truth) == pytest.approx(-np.mean(np.log(density)), rel=1e-12)
 
 
 def test_density_score_uses_the_posteriors_own_density():

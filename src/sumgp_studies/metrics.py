@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.special import logsumexp, ndtr
+from scipy.special import ndtr
 
 from sumgp.errors import DataError
 
@@ -109,15 +109,6 @@ def nlpd_gaussian(mean: np.ndarray, std: np.ndarray, truth: np.ndarray) -> float
     mean, truth = _same_shape(mean, truth)
     std, truth = _same_shape(std, truth)
     return -_mean_where_known(_log_normal(mean, std, truth), truth)
-
-
-def nlpd_mixture(weights: np.ndarray, means: np.ndarray, stds: np.ndarray, truth: np.ndarray) -> float:
-    """Mean negative log density -log sum_m w_m N(truth | means_m, stds_m^2) over points and outputs."""
-    weights, means, stds, truth = _mixture(weights, means, stds, truth)
-    terms = _log_normal(means, stds, truth[None])
-    with np.errstate(divide="ignore"):
-        log_weights = np.log(weights).reshape(-1, *(1,) * truth.ndim)
-    return -_mean_where_known(logsumexp(terms + log_weights, axis=0), truth)
 
 
 def nlpd(posterior: HasIntervals, truth: np.ndarray) -> float:
