@@ -139,6 +139,10 @@ def _check_each_row(law: SumLaw, data: Data, scaling: Scaling) -> None:
 UNKNOWN_VARIANCE = 100.0  # of a constant, in units of the spread with which single rows, or slopes, suggest it
 MOST_POINTS = 300  # of a law besides the training rows: its factor takes n^3
 ROWS_PER_POINT = 2  # of the grid for one input, at most: with more of them errors are no lower
+FEWEST_IN_GRID = 20
+# Of the mean distance between rows: a finer grid belongs to lengthscales below half that distance, under which one row tells
+# nothing of the next.
+TOO_FINE = 0.1
 MOST_SPREAD = 7  # power of two of the points between training rows with several inputs
 
 
@@ -221,7 +225,7 @@ def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> tuple[
     """Training inputs and a grid between them, as the kernels see them (n, D) and in the user's units.
 
     The grid is evenly spaced for one input, where rows are thinned to twice as many, and a Sobol set in the box for
-    several. It is laid where inputs have no offset, which would take digits from the distances. A law with columns of
+    several. Where one row tells nothing of the next, a fine grid tells nothing of them either. It is laid where inputs have no offset, which would take digits from the distances. A law with columns of
     its own is known at the training rows only.
     """
     rows = np.unique(data.x, axis=0)
@@ -234,7 +238,9 @@ def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> tuple[
     if np.all(high <= low):
         return inputs, rows
     if data.n_inputs == 1:
-        count = int(np.clip(np.ceil((high - low)[0] / spacing), 20, MOST_POINTS - 100))
+        width = (high - low)[0]
+        most = MOST_POINTS - 100 if spacing * (len(rows) - 1) > TOO_FINE * width else FEWEST_IN_GRID
+        count = int(np.clip(np.ceil(width / spacing), FEWEST_IN_GRID, most))
         grid = np.linspace(low, high, count + 1)
         if len(rows) > ROWS_PER_POINT * len(grid):  # which leaves curves no room to leave the law between its points
             some = np.linspace(0, len(rows) - 1, ROWS_PER_POINT * len(grid)).round().astype(int)
@@ -244,7 +250,7 @@ def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> tuple[
         # The first points of a set of 2^7: any other number would be warned of.
         grid = low + (high - low) * qmc.Sobol(data.n_inputs, scramble=True, seed=0).random_base2(MOST_SPREAD)[:count]
     if len(rows) + len(grid) > MOST_POINTS:
-        grid = grid[np.linspace(0, len(grid) - 1, max(MOST_POINTS - len(rows), 20)).round().astype(int)]
+        grid = grid[np.linspace(0, len(grid) - 1, max(MOST_POINTS - len(rows), FEWEST_IN_GRID)).round().astype(int)]
     points = np.vstack([inputs, grid])
     in_units = np.vstack([rows, scaling.x_shift + scaling.x_scale * grid])
     # A grid point on top of a training row would only repeat its law.
