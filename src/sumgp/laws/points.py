@@ -225,8 +225,8 @@ def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> tuple[
     """Training inputs and a grid between them, as the kernels see them (n, D) and in the user's units.
 
     The grid is evenly spaced for one input, where rows are thinned to twice as many, and a Sobol set in the box for
-    several. Where one row tells nothing of the next, a fine grid tells nothing of them either. It is laid where inputs have no offset, which would take digits from the distances. A law with columns of
-    its own is known at the training rows only.
+    several. Where one row tells nothing of the next, a fine grid tells nothing of them either. It is laid where inputs have
+    no offset, which would take digits from the distances. A law with columns of its own is known at the training rows only.
     """
     rows = np.unique(data.x, axis=0)
     if len(rows) > MOST_POINTS:
