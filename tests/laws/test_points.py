@@ -111,7 +111,9 @@ def test_a_curve_that_changes_from_row_to_row_gets_no_fine_grid() -> None:
     x = np.linspace(0.0, 1.0, 67)[:, None]
     d = data(np.zeros((67, 2)), x)
     assert len(law_points(bound(), d, scaling(d), 0.0016)[0]) > 200
-    assert len(law_points(bound(), d, scaling(d), 0.0014)[0]) <= 67 + 21
+    points = law_points(bound(), d, scaling(d), 0.0014)[1]
+    assert {*x[:, 0]} <= {*points[:, 0]}
+    assert len(points) <= 67 + 21
 
 
 def test_identical_inputs_give_one_point() -> None:
