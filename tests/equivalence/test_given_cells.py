@@ -101,3 +101,19 @@ def test_two_laws_equal_the_dense_normal_distribution(rng: np.random.Generator) 
     assert found.y[0, gaps] == pytest.approx(expected, abs=1e-8)
     assert found.covariance[0][np.ix_(gaps, gaps)] == pytest.approx(spread, abs=1e-8)
     assert not found.determined.any()
+
+
+def test_a_rounded_law_beside_an_exact_one_in_a_row_without_cells() -> None:
+    """The first law is met within 0.2, far better than noise explains, the second to the last digit: by hand."""
+    F, sd = np.array([[1.0, 1.0, 1.0, 0.0], [-1.0, 1.0, 0.0, 1.0]]), np.array([0.2, 5e-16])
+    Q, y = np.diag([1.06, 1.16, 1.36, 0.86]) - 0.1, np.array([0.3, -0.2, 0.5, 0.1])
+    J = F / np.linalg.norm(F, axis=1)[:, None]
+    gain = Q @ J.T @ np.linalg.inv(J @ Q @ J.T)
+    # The fit says less of the imbalance than noise alone: all that is known of it is what was seen.
+    after = np.diag(sd**2)
+    imbalance = after @ np.linalg.solve(J @ Q @ J.T, J @ y)
+    balance = sum_of(LinearConstraint(F, [0.0, 0.0]), 4, 0.0)
+    balance = replace(balance, seen=replace(balance.seen, sd=sd))
+    found = balanced(balance, y[None], Q[None], np.full((1, 4), 0.16), np.zeros((1, 1)))
+    assert found.y[0] == pytest.approx(y + gain @ (imbalance - J @ y), abs=1e-9)
+    assert found.covariance[0] == pytest.approx(Q + gain @ (after - J @ Q @ J.T) @ gain.T, abs=1e-9)

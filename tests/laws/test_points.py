@@ -106,6 +106,16 @@ def test_rows_far_closer_than_the_grid_are_thinned() -> None:
     assert np.max(np.diff(np.sort(points[:, 0]))) <= 1.0 / 30.0 + 1e-12
 
 
+def test_a_curve_that_changes_from_row_to_row_gets_no_fine_grid() -> None:
+    """Its law between rows says nothing of the rows, and two hundred points of it took most of a fit's time."""
+    x = np.linspace(0.0, 1.0, 67)[:, None]
+    d = data(np.zeros((67, 2)), x)
+    assert len(law_points(bound(), d, scaling(d), 0.0016)[0]) > 200
+    points = law_points(bound(), d, scaling(d), 0.0014)[1]
+    assert {*x[:, 0]} <= {*points[:, 0]}
+    assert len(points) <= 67 + 21
+
+
 def test_identical_inputs_give_one_point() -> None:
     d = data(TRUE, np.full((9, 1), 2.0))
     np.testing.assert_array_equal(law_points(bound(), d, scaling(d), 0.1)[1], [[2.0]])

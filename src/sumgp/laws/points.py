@@ -137,8 +137,9 @@ def _check_each_row(law: SumLaw, data: Data, scaling: Scaling) -> None:
 
 
 UNKNOWN_VARIANCE = 100.0  # of a constant, in units of the spread with which single rows, or slopes, suggest it
-MOST_POINTS = 300  # of a law besides the training rows: its factor takes n^3
+MOST_POINTS, FEWEST = 300, 20  # of a law besides the training rows: its factor takes n^3
 ROWS_PER_POINT = 2  # of the grid for one input, at most: with more of them errors are no lower
+TOO_FINE = 0.1  # of the mean distance of rows: lengthscales are below half of it then, and no row tells of the next
 MOST_SPREAD = 7  # power of two of the points between training rows with several inputs
 
 
@@ -221,22 +222,21 @@ def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> tuple[
     """Training inputs and a grid between them, as the kernels see them (n, D) and in the user's units.
 
     The grid is evenly spaced for one input, where rows are thinned to twice as many, and a Sobol set in the box for
-    several. It is laid where inputs have no offset, which would take digits from the distances. A law with columns of
-    its own is known at the training rows only.
+    several. Where one row tells nothing of the next, a fine grid tells nothing of them either. It is laid where inputs have
+    no offset, which would take digits from the distances. A law with columns of its own is known at the training rows only.
     """
     rows = np.unique(data.x, axis=0)
     if len(rows) > MOST_POINTS:
         rows = rows[np.linspace(0, len(rows) - 1, MOST_POINTS).round().astype(int)]
     inputs, every = scaling.inputs(rows), scaling.inputs(data.x)
-    if law.extra_columns:
-        return inputs, rows
     low, high = every.min(axis=0), every.max(axis=0)
-    if np.all(high <= low):
+    if law.extra_columns or np.all(high <= low):
         return inputs, rows
     if data.n_inputs == 1:
-        count = int(np.clip(np.ceil((high - low)[0] / spacing), 20, MOST_POINTS - 100))
-        grid = np.linspace(low, high, count + 1)
-        if len(rows) > ROWS_PER_POINT * len(grid):  # which leaves curves no room to leave the law between its points
+        steps = (high - low)[0] / spacing
+        apart = TOO_FINE * steps > len(rows) - 1
+        grid = np.linspace(low, high, 1 + (FEWEST if apart else int(np.clip(np.ceil(steps), FEWEST, MOST_POINTS - 100))))
+        if len(rows) > ROWS_PER_POINT * len(grid) and not apart:  # curves have no room to leave the law between these
             some = np.linspace(0, len(rows) - 1, ROWS_PER_POINT * len(grid)).round().astype(int)
             rows, inputs = rows[some], inputs[some]
     else:
@@ -244,7 +244,7 @@ def law_points(law: Law, data: Data, scaling: Scaling, spacing: float) -> tuple[
         # The first points of a set of 2^7: any other number would be warned of.
         grid = low + (high - low) * qmc.Sobol(data.n_inputs, scramble=True, seed=0).random_base2(MOST_SPREAD)[:count]
     if len(rows) + len(grid) > MOST_POINTS:
-        grid = grid[np.linspace(0, len(grid) - 1, max(MOST_POINTS - len(rows), 20)).round().astype(int)]
+        grid = grid[np.linspace(0, len(grid) - 1, max(MOST_POINTS - len(rows), FEWEST)).round().astype(int)]
     points = np.vstack([inputs, grid])
     in_units = np.vstack([rows, scaling.x_shift + scaling.x_scale * grid])
     # A grid point on top of a training row would only repeat its law.

@@ -147,13 +147,17 @@ def _update(balance: Balance, slopes: Slopes, given: _Given, around: np.ndarray)
     values, vectors = np.linalg.eigh(inverse - _inverse(C))
     precision = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.swapaxes(1, 2)
     precision[:, range(R), range(R)] += 1.0 / sd2
+    # Some rows of the law may be met to the last digit and others roughly: each in a unit of its own.
+    unit = 1.0 / np.sqrt(np.einsum("nrr->nr", precision))
+    units = unit[:, :, None] * unit[:, None, :]
+    after = units * np.linalg.inv(units * precision)
     # More rows of the law than missing cells: what they disagree in is open to no cell.
     values, vectors = np.linalg.eigh(Qc)
     outside = values <= RANK * values[:, -1:]
-    within = np.where(outside[:, None, :], 0.0, vectors)
-    of_cells = within.swapaxes(1, 2) @ precision @ within
-    of_cells[:, range(R), range(R)] += outside
-    after = within @ np.linalg.inv(of_cells) @ within.swapaxes(1, 2)
+    shut = np.where(outside[:, None, :], vectors, 0.0)
+    of_shut = shut.swapaxes(1, 2) @ after @ shut
+    of_shut[:, range(R), range(R)] += ~outside
+    after = after - after @ shut @ np.linalg.inv(of_shut) @ shut.swapaxes(1, 2) @ after
     pull = np.einsum("nrs,ns->nr", inverse - precision, c) + bias / sd2
     gain = QJ @ inverse
     moved = y + np.einsum("ntr,nr->nt", gain @ after, pull)
