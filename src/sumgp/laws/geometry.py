@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -116,7 +116,8 @@ ROUND_OFF = 1e-14  # relative error of a sum of products of doubles, with a marg
 NEAREST_STEPS = 4  # towards the nearest point, before plain Newton steps go on to round-off
 HARD_STEPS = 12  # after which a point that is still off the law is taken for a hard one
 UNMET = 1e-10  # scaled residual
-HALVINGS = 8  # of a step that does not come closer to the law
+MOST_STEPS = 60  # of a projection
+HALVINGS = 30  # of a step that does not come closer to the law: among thousands of draws some start where it is almost flat
 # Standard deviations of the metric that the first steps may move an output. Where a law is almost flat (a pendulum near
 # its top) an unlimited step leads to a branch that nothing supports, and the law may be met there as well.
 REACH = 1.0
@@ -173,28 +174,25 @@ class PointwiseLaw(Protocol):
         """(n, R, C)."""
 
 
-def project(
-    law: PointwiseLaw, start: np.ndarray, metric: np.ndarray, x: np.ndarray, max_steps: int = 60, halvings: int = HALVINGS
-) -> Projection:
+def project(law: PointwiseLaw, start: np.ndarray, metric: np.ndarray, x: np.ndarray) -> Projection:
     """Minimise (f - start)^T metric^-1 (f - start) subject to the law, point by point, without inverting the metric.
 
     f_{k+1} = start + M J^T (J M J^T)^+ (J (f_k - start) - g(f_k)), damped where the residual would grow, then plain
     Newton steps down to round-off. Points that are met stop early; those that are far from it after twelve steps go on
     in a rounder metric and with steps of any size, since a metric that moves hardly known outputs only can zigzag past the
-    law. Many ``halvings`` of a
-    step find a way back from where the law is almost flat and steps are far too long.
+    law. Many halvings of a step find a way back from where the law is almost flat and steps are far too long.
     """
     walk = _Walk(law, start, x, start.copy(), law.residual(start, x))
     used = metric
     live = np.flatnonzero(np.max(np.abs(walk.g), axis=1) > 0)
-    for step in range(max_steps):
+    for step in range(MOST_STEPS):
         if not len(live):
             break
         nearest = step < NEAREST_STEPS
         if step == HARD_STEPS:
             used = _rounded(metric)
         reach = REACH if step < HARD_STEPS and not law.is_linear else np.inf
-        gained = walk.step(used, live, _Stride(nearest, halvings, reach))
+        gained = walk.step(used, live, nearest, reach)
         size = np.max(np.abs(walk.g[live]), axis=1)
         # A step towards the nearest point may fail where a plain Newton step still comes closer to the law.
         live = live[(size > 1e-15) & (gained | nearest | (step < HARD_STEPS))]
@@ -212,17 +210,6 @@ def _rounded(metric: np.ndarray) -> np.ndarray:
     return metric + movable[:, :, None] * np.eye(metric.shape[1])
 
 
-class _Stride(NamedTuple):
-    """A step towards the point of the law nearest to the start, or the nearest to here; halved so often at most.
-
-    ``reach``: how many sds of the metric it may move an output.
-    """
-
-    nearest: bool = False
-    halvings: int = HALVINGS
-    reach: float = np.inf
-
-
 @dataclass(frozen=True)
 class _Walk:
     """Points f (n, C) on their way from ``start`` onto the law, and its residuals g (n, R) there; both change in place."""
@@ -233,19 +220,23 @@ class _Walk:
     f: np.ndarray
     g: np.ndarray
 
-    def step(self, metric: np.ndarray, live: np.ndarray, stride: _Stride) -> np.ndarray:
-        """One damped step of the live points; True where the residual shrank."""
+    def step(self, metric: np.ndarray, live: np.ndarray, nearest: bool = False, reach: float = np.inf) -> np.ndarray:
+        """One damped step of the live points; True where the residual shrank.
+
+        ``nearest``: towards the point of the law nearest to the start, not to here; ``reach``: how many sds of the metric
+        it may move an output.
+        """
         f, g, x = self.f, self.g, self.x
-        direction = self._direction(metric[live], live, stride.nearest)
+        direction = self._direction(metric[live], live, nearest)
         before = np.linalg.norm(g[live], axis=1)
         pending = np.arange(len(live))
         gained = np.zeros(len(live), dtype=bool)
         length = np.ones(len(live))
-        if np.isfinite(stride.reach):
+        if np.isfinite(reach):
             sd = np.sqrt(np.einsum("ncc->nc", metric[live]))
             far = np.max(np.divide(np.abs(direction), sd, out=np.zeros_like(sd), where=sd > 0), axis=1)
-            length = stride.reach / np.maximum(far, stride.reach)
-        for _ in range(stride.halvings):
+            length = reach / np.maximum(far, reach)
+        for _ in range(HALVINGS):
             rows = live[pending]
             trial = f[rows] + length[pending, None] * direction[pending]
             value = self.law.residual(trial, x[rows])
@@ -289,10 +280,7 @@ class _Walk:
             alone[left, columns, columns] = metric[left, columns, columns]
             still = left[np.max(np.abs(self.g[left]), axis=1) > UNMET]
             for _ in range(HARD_STEPS):
-                self.step(alone, still, _Stride())
-
-
-DRAW_HALVINGS = 30  # of a draw's step: among thousands some start where a law is almost flat
+                self.step(alone, still)
 
 
 def mean_on_law(law: UnitFreeLaw, mean: np.ndarray, covariance: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -305,10 +293,9 @@ def mean_on_law(law: UnitFreeLaw, mean: np.ndarray, covariance: np.ndarray, x: n
 
 def projected_draws(law: UnitFreeLaw, draws: np.ndarray, metric: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Draws (count, n, C) moved onto the law point by point, in one metric (n, C, C) for all or each in its own."""
-    # Among many draws some start where the law is almost flat.
     count, n, C = draws.shape
     metrics = np.broadcast_to(metric, (count, n, C, C)).reshape(count * n, C, C)
-    moved = project(law, draws.reshape(count * n, C), metrics, np.tile(x, (count, 1)), halvings=DRAW_HALVINGS)
+    moved = project(law, draws.reshape(count * n, C), metrics, np.tile(x, (count, 1)))
     return moved.points.reshape(count, n, C)
 
 

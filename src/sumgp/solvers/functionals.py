@@ -150,16 +150,16 @@ class LatentFeatures:
         """G (n, C, weights) and the features of each term."""
         phis = [term.phi(x) for term in self.terms]
         parts = [term.design(phi) for term, phi in zip(self.terms, phis, strict=True)]
-        return np.concatenate([*parts, *self._constants(x)], axis=2), phis
+        return np.concatenate([*parts, self._constants(x)], axis=2), phis
 
-    def _constants(self, x: np.ndarray) -> list[np.ndarray]:
+    def _constants(self, x: np.ndarray) -> np.ndarray:
         polynomials = self.mean_sd * self.latent.polynomials(x, self.order)
         n, T, P = polynomials.shape
         U = len(self.unknown)
         result = np.zeros((n, self.n_columns, P + U))
         result[:, :T, :P] = polynomials
         result[:, range(T, T + U), range(P, P + U)] = self.unknown
-        return [result]
+        return result
 
     def left_over(self, x: np.ndarray, phis: list[np.ndarray]) -> np.ndarray:
         """(n, C, C) covariance that the pivots leave open at each point."""
@@ -177,8 +177,7 @@ class LatentFeatures:
     def open_draws(self, x: np.ndarray, phis: list[np.ndarray], count: int, generator: np.random.Generator) -> np.ndarray:
         """(count, n, C) draws of what the pivots leave open."""
         total = np.zeros((count, len(x), self.n_columns))
-        for term, phi in zip(self.terms, phis, strict=True):
-            root = term.opened(x, phi)
+        for _, root in self.opened(x, phis):
             total += np.einsum("nce,ke->knc", root, generator.standard_normal((count, root.shape[2])))
         return total
 

@@ -59,8 +59,7 @@ class TermFeatures:
 
     def joint_left_over(self, x: np.ndarray, phi: np.ndarray) -> np.ndarray:
         """(n, n) covariance between points that the pivots do not carry."""
-        if self.kernel is None:
-            return np.zeros((len(x), len(x)))
+        assert self.kernel is not None
         if self.order is not None:
             return derivative_gram(self.kernel, x, self.order, x, self.order) - phi @ phi.T
         return self.kernel(x) + self.constant - phi @ phi.T

@@ -198,8 +198,7 @@ class _Imposed(NamedTuple):
 def _imposed(problem: FitProblem, law: UnitFreeLaw, states: markov.MarkovPrior, free: markov.MarkovPosterior) -> _Imposed:
     """The law at all times together, or at each alone where that would be off the data."""
     series = free.series
-    at_times = markov.PointLaw(law.residual, law.jacobian, problem.data.x[series.first], law.is_linear)
-    solved = markov.law_smooth(states, series, at_times)
+    solved = markov.law_smooth(states, series, law, problem.data.x[series.first])
     if _is_off_the_data(problem, law, solved.mean, free):
         warn(f"{NOT_FOLLOWED}; {SHORTER_PIECES}")
         why = {"taper": 0.0, "taper_reason": POINT_BY_POINT}

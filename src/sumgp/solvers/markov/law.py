@@ -7,7 +7,6 @@ satisfies alpha = B^T (rho - B f) for its whitened rows; so the prior's energy i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,32 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from sumgp.errors import NumericalError, Status
-from sumgp.laws import project
+from sumgp.laws import UnitFreeLaw, project
 from sumgp.numerics import backtrack
 from sumgp.solvers.markov.chain import Chain, residuals
 from sumgp.solvers.markov.posterior import MarkovPosterior, MarkovPrior, posterior, refactorise, smooth
 from sumgp.solvers.markov.state_space import StateSpace, TimeSeries, with_rows
-
-PointFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
-
-
-@dataclass(frozen=True)
-class PointLaw:
-    """``residual(f, x)`` (n, R) = 0 with ``jacobian(f, x)`` (n, R, T) at ``x`` (n, ...); both zero where not imposed."""
-
-    residual: PointFunction
-    jacobian: PointFunction
-    x: np.ndarray
-    is_linear: bool = False
-
-    def values(self, f: np.ndarray) -> np.ndarray:
-        """(n, R) residuals."""
-        return self.residual(f, self.x)
-
-    def slopes(self, f: np.ndarray) -> np.ndarray:
-        """(n, R, T) derivatives."""
-        return self.jacobian(f, self.x)
-
 
 LEVELS = (1.0, 1e-1, 1e-2, 1e-3, 1e-6, 1e-9)  # of the law's variance, in units of what one measurement leaves open of it
 LEVEL_STEPS = 6  # at most, of each level but the last: rough is enough there
@@ -54,21 +32,17 @@ SETTLED = 1e-3  # posterior sds: a Newton step so short changes no answer, and t
 UNMET = 1e-3  # of a row's own uncertainty: a violation that counts as such
 
 
-@dataclass(frozen=True)
-class LawSmooth:
-    """f given data and law: ``mean`` (N, T) on the law, ``covariance`` (N, T, T) within it, at the points as given.
+class LawSmooth(NamedTuple):
+    """f given data and law: ``mean`` (N, T) on the law, at the points as given.
 
-    ``linearised`` is the posterior of the last linearisation, for predictions elsewhere; ``violation`` (N, R) what is
-    left of the law. ``status`` is "converged", "step limit", "stalled" (no step improves), "round-off at law variance ..."
-    or "law not met near t = ...".
+    ``linearised`` is the posterior of the last linearisation, for predictions elsewhere. ``status`` is "converged", "step
+    limit", "stalled" (no step improves), "round-off at law variance ..." or "law not met near t = ...".
     """
 
     mean: np.ndarray
-    covariance: np.ndarray
     linearised: MarkovPosterior
     status: str
     steps: int
-    violation: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -115,15 +89,16 @@ class _Free:
 
 @dataclass(frozen=True)
 class _Search:
-    """The minimisation at one level: the problem without law, the law and its variance (n, R)."""
+    """The minimisation at one level: the problem without law, the law at x (n, ...) and its variance (n, R)."""
 
     free: _Free
-    law: PointLaw
+    law: UnitFreeLaw
+    x: np.ndarray
     variance: np.ndarray
 
     def at(self, point: _Point) -> _Iterate:
         """The iterate with its merit, infinite where the law cannot be evaluated."""
-        g = self.law.values(point.f)
+        g = self.law.residual(point.f, self.x)
         series = self.free.series
         misfit = series.observed - np.einsum("igt,it->ig", series.rows, point.f)
         energy = np.sum(point.alpha * (point.f - point.mean)) + np.sum(point.u**2)
@@ -132,20 +107,18 @@ class _Search:
 
     def linearised(self, iterate: _Iterate) -> MarkovPosterior:
         """The posterior given J f = J f_k - g(f_k), the law linearised at the iterate f_k."""
-        free, J = self.free, self.law.slopes(iterate.point.f)
+        free, J = self.free, self.law.jacobian(iterate.point.f, self.x)
         target = np.einsum("irt,it->ir", J, iterate.point.f) - iterate.g
         series = with_rows(free.series, J, target, self.variance)
         return posterior(free.prior, series, free.space, refactorise(free.space, free.chain, series))
 
 
-def law_smooth(
-    prior: MarkovPrior, series: TimeSeries, law: PointLaw, reference: np.ndarray | None = None, max_steps: int = MOST_STEPS
-) -> LawSmooth:
-    """Condition on data and law; ``law`` is given at the series' distinct times, in their order.
+def law_smooth(prior: MarkovPrior, series: TimeSeries, law: UnitFreeLaw, x: np.ndarray) -> LawSmooth:
+    """Condition on data and law; ``x`` (n, ...) are the law's inputs at the series' distinct times, in their order.
 
-    The law's variances are ``LEVELS`` times ``reference`` (n, R), by default what one measurement leaves uncertain;
-    the last step is below ``LAST_STEP`` posterior sds without law. The law must have values and slopes wherever
-    the search may go: outside its domain give it a continuation.
+    The law's variances are ``LEVELS`` times what one measurement leaves uncertain; the last step is below ``LAST_STEP``
+    posterior sds without law. The law must have values and slopes wherever the search may go: outside its domain give it a
+    continuation.
     """
     free, point = _without_law(prior, series)
     sd = np.sqrt(np.maximum(np.einsum("itt->it", free.covariance), SMALLEST**2 * free.prior_covariance.diagonal()))
@@ -153,8 +126,8 @@ def law_smooth(
     status: str = Status.STEP_LIMIT
     for level in LEVELS:
         final = level == LEVELS[-1]
-        trial = _Search(free, law, _variance(level, law.slopes(point.f), free, reference))
-        allowed = max_steps - steps if final else min(LEVEL_STEPS, max_steps - steps)
+        trial = _Search(free, law, x, _variance(level, law.jacobian(point.f, x), free))
+        allowed = MOST_STEPS - steps if final else min(LEVEL_STEPS, MOST_STEPS - steps)
         try:
             point, used, status = _descend(trial, point, sd, LAST_STEP if final else COARSE, allowed)
         except NumericalError:
@@ -165,12 +138,11 @@ def law_smooth(
         search, steps = trial, steps + used
     assert search is not None
     last = search.linearised(search.at(point))
-    projected = project(law, point.f, free.covariance, law.x).points
-    violation = law.values(projected)
-    unmet = np.abs(violation) > UNMET * np.sqrt(_variance(1.0, law.slopes(projected), free, reference))
+    projected = project(law, point.f, free.covariance, x).points
+    unmet = np.abs(law.residual(projected, x)) > UNMET * np.sqrt(_variance(1.0, law.jacobian(projected, x), free))
     if unmet.any():
         status = Status.LAW_NOT_MET.at(f"near t = {series.times[np.argmax(unmet.any(axis=1))]:.6g}")
-    return LawSmooth(projected[series.place], last.covariance, last, status, steps, violation[series.place])
+    return LawSmooth(projected[series.place], last, status, steps)
 
 
 def _without_law(prior: MarkovPrior, series: TimeSeries) -> tuple[_Free, _Point]:
@@ -221,10 +193,9 @@ def _point(solved: MarkovPosterior) -> _Point:
     return _Point(solved.time_mean, alpha, mean, solved.constant.standard)
 
 
-def _variance(level: float, J: np.ndarray, free: _Free, reference: np.ndarray | None) -> np.ndarray:
+def _variance(level: float, J: np.ndarray, free: _Free) -> np.ndarray:
     """(n, R) variances of the law's rows: ``level`` times the reference, but not below round-off."""
-    size = _reference(J, free) if reference is None else reference
-    return np.maximum(level * size, ROUND_OFF * np.einsum("irt,tu,iru->ir", J, free.prior_covariance, J))
+    return np.maximum(level * _reference(J, free), ROUND_OFF * np.einsum("irt,tu,iru->ir", J, free.prior_covariance, J))
 
 
 def _reference(J: np.ndarray, free: _Free) -> np.ndarray:

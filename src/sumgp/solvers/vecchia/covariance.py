@@ -110,14 +110,7 @@ class ScaledCovariance:
 
     def ratios(self, n_inputs: int) -> np.ndarray:
         """(J, D) lengthscales of each term over those of the shortest."""
-        if n_inputs not in self._ratios:
-            self._ratios[n_inputs] = self._all_lengthscales(n_inputs) / self.lengthscales(n_inputs)
-        return self._ratios[n_inputs]
-
-    @cached_property
-    def _ratios(self) -> dict[int, np.ndarray]:
-        """Those asked before: every block asks for the same."""
-        return {}
+        return self._all_lengthscales(n_inputs) / self.lengthscales(n_inputs)
 
     def _squared_distances(self, a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
         first, result = squared_distances(a, b), []
