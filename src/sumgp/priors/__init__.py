@@ -6,6 +6,7 @@ from sumgp.priors.candidates import (
     MOST_OUTPUTS_ON_THEIR_OWN,
     Candidate,
     KernelFamily,
+    Period,
     Reordered,
     canonical_order,
     default_candidates,
@@ -17,6 +18,7 @@ from sumgp.priors.candidates import (
     potential_candidates,
     reordered,
     rougher_candidates,
+    shown_period,
     start_at_rest,
     with_long_range,
 )
@@ -34,5 +36,4 @@ from sumgp.priors.multitask import (
     read_noise,
     read_weights,
 )
-from sumgp.priors.periods import Period, shown_period
 from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, TaskCovariance, student_around_mean
