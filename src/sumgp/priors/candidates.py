@@ -181,9 +181,10 @@ def with_long_range(kernel: Kernel, half_range: np.ndarray) -> Kernel:
     return kernel + ConstantKernel(1.0, TREND_BOUNDS) * prepare_kernel(Matern(size, nu=1.5), half_range)
 
 
-def rougher_candidates(half_range: np.ndarray) -> tuple[Candidate, ...]:
-    """Curves with two derivatives only, for one input, shared by all outputs."""
-    return (Candidate((prepare_kernel(Matern(nu=2.5), half_range),)),) if len(half_range) == 1 else ()
+def rougher_candidates(half_range: np.ndarray, on_series: bool) -> tuple[Candidate, ...]:
+    """Curves with two derivatives only, for one input, shared by all outputs; for a long series with one or none."""
+    kernels = [Matern(nu=nu) for nu in ((1.5, 0.5) if on_series else (2.5,))] if len(half_range) == 1 else []
+    return tuple(Candidate((prepare_kernel(kernel, half_range),)) for kernel in kernels)
 
 
 def quasi_periodic(smooth: Kernel, period: float) -> Kernel:
