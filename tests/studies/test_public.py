@@ -117,8 +117,10 @@ def test_cells_of_a_row_are_given_to_every_method():
     hidden[7, 1:] = np.nan
     part = Part("cells", x[7:8], np.where(np.isnan(hidden), y, np.nan)[7:8])
     case = Case("s", "0", x, hidden, ("x",), ("a", "b", "c"), ("a + b + c = 0",), (part,))
-    assert cells_at(case, x[7:8])[0, 0] == y[7, 0]
-    assert cells_at(case, x[7:8] + 0.01) is None
+    assert cells_at(case, part.x, part.y)[0, 0] == y[7, 0]
+    assert cells_at(case, part.x + 0.01, part.y) is None
+    # What is scored there was measured in the table too: another row at the same place, not this one.
+    assert cells_at(case, part.x, y[7:8]) is None
     for method in ("law", "scikit-learn"):
         found = predicted(case, method)(part.x, part.y)
         assert found.mean[0, 0] == pytest.approx(y[7, 0], abs=1e-7)

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, ExpSineSquared
 import sumgp
 from sumgp.hyperparameters.optimise import Objective
 from sumgp.hyperparameters.scan import Scan, clustered_rows, row_spacing
-from sumgp.priors.candidates import Candidate, default_candidates, shown_period
+from sumgp.priors import Candidate, default_candidates, shown_period
 from sumgp.priors.kernels import KernelOnPoints, hyper_priors, local_lengthscales
 from sumgp.priors.multitask import MultitaskPrior, NoiseModel
 from sumgp.priors.tasks import FLOOR, LEAST_OWN, FullTask, LowRankTask
@@ -114,6 +114,47 @@ def test_a_period_is_seen_where_there_is_one() -> None:
     assert found.shown_by == (True, False, True)
     assert shown_period(t, noise) is None
     assert shown_period(t, np.column_stack([t, np.sin(t), np.exp(t)])) is None
+
+
+def day_on_a_trend(t: np.ndarray) -> np.ndarray:
+    """(n, 3) a daily wave on a trend, a slow wave, and their sum."""
+    a, b = t + np.sin(2.0 * np.pi * t + 0.7), 2.0 * np.cos(0.5 * t)
+    return np.column_stack([a, b, a + b])
+
+
+def test_a_period_on_top_of_a_trend_is_seen() -> None:
+    t = np.arange(0.0, 10.0, 0.25)
+    noise = 0.1 * np.random.default_rng(1000).standard_normal((40, 3))
+    found = shown_period(t[:, None], day_on_a_trend(t) + noise)
+    assert found is not None
+    assert found.length == pytest.approx(1.0, rel=0.02)
+    assert (found.shown_by, found.beside) == ((False,) * 3, (True, False, True))
+    own = [c for c in default_candidates(HALF, 3, separable=False, period=found) if c.own]
+    assert [type(k).__name__ for k in own[-1].kernels] == ["Sum", "RBF", "Sum"]
+    slow = np.column_stack([np.exp(0.2 * t), np.cos(0.5 * t), t**3])
+    assert shown_period(t[:, None], slow) is None
+    assert shown_period(t[:, None], slow + noise) is None
+
+
+def test_a_period_that_one_output_shows_is_sought_on_top_of_the_trend_of_another() -> None:
+    t = np.arange(0.0, 10.0, 0.25)
+    found = shown_period(t[:, None], np.column_stack([np.sin(2.0 * np.pi * t), t**2 + np.cos(2.0 * np.pi * t)]))
+    assert found is not None
+    assert (found.shown_by, found.beside) == ((True, False), (False, True))
+
+
+@pytest.mark.parametrize("law", [None, "a + b = c"])
+def test_a_daily_wave_on_a_trend_is_followed(law: str | None) -> None:
+    """Four rows a day: the wave was taken for noise, with errors of seven of its standard deviations and "converged"."""
+    t, new = np.arange(0.0, 10.0, 0.25), np.linspace(0.0, 9.75, 100)
+    Y = day_on_a_trend(t) + 0.1 * np.random.default_rng(1000).standard_normal((40, 3))
+    columns = slice(None) if law else slice(1)
+    gp = sumgp.ConstrainedGP(law, outputs=["a", "b", "c"][columns], inputs=["t"], uncertainty="plug-in")
+    posterior = gp.fit(t, Y[:, columns]).posterior(new)
+    truth = day_on_a_trend(new)[:, columns]
+    lower, upper = posterior.interval()
+    assert np.sqrt(np.mean((posterior.mean - truth) ** 2)) < 0.1
+    assert np.mean((lower <= truth) & (truth <= upper)) > 0.85
 
 
 def test_quasi_periodic_kernel_in_closed_form() -> None:

@@ -218,6 +218,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         period = preparation.period_of(self.strategy, ordered, scaling)
         candidates = preparation.chosen_candidates(kernel, half_range, y.shape[1], self.strategy, imposed, period)
         candidates = map_candidates(half_range) if solver.on_blocks and kernel is None else candidates
+        any_kernel = kernel is None or (self.kernel is None and solver.on_series and split is None)
         return FitProblem(
             data=data,
             scaling=scaling,
@@ -232,7 +233,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             progress=progress,
             solver=solver,
             bounds=bounds,
-            rougher=rougher_candidates(half_range) if kernel is None else (),
+            rougher=rougher_candidates(half_range, solver.on_series) if any_kernel else (),
             default_kernels=kernel is None,
         ), law
 

@@ -18,56 +18,74 @@ from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, ReorderedTa
 FEWEST_PERIODS = 4.0  # within the range of the inputs: fewer look like any other smooth curve
 FINENESS = 0.125  # step of the frequencies in cycles over the range: the phase at the ends is right to a sixteenth of one
 SHOWN = 0.4  # share of an output's variance in its sine, from which on the evidence is asked about a period
+SHOWN_BESIDE = 0.7  # the same of what a slow curve leaves: noise of 16 degrees of freedom has it once in a hundred times
+LEAST_LEFT = 1e-5  # of an output's variance by a slow curve: less is what its form is missed by
 FEWEST_ROWS, MOST_ROWS = 16, 600  # fewer always fit some sine, more take long
+SLOW_WAVES = 7  # half waves over the range in a slow curve, at most: fewer than in the slowest period looked for
 
 
 @dataclass(frozen=True)
 class Period:
-    """A period along the input, and for each output whether it shows it."""
+    """A period along the input: which outputs show it, and which do on top of a slow curve, ``size`` times whose variance
+    it has there."""
 
     length: float
     shown_by: tuple[bool, ...]
+    beside: tuple[bool, ...]
+    size: float = 1.0
 
 
 def shown_period(x: np.ndarray, y: np.ndarray) -> Period | None:
     """Period along one input x (N, 1) that outputs y (N, T, NaN = not measured) share, or None if there is none.
 
-    That of the frequency at which a + b sin + c cos explains most, summed over the outputs in units of their variances.
+    That of the frequency at which a + b sin + c cos explains most, summed over the outputs in units of their variances; or,
+    where that is little for each of them, most of what slow curves leave.
     """
-    measured = ~np.isnan(y)
     places = len(np.unique(x))
-    span = float(np.ptp(x))
     if x.shape[1] != 1 or len(x) > MOST_ROWS or places < FEWEST_ROWS:
         return None
+    span = float(np.ptp(x))
     cycles = np.arange(FEWEST_PERIODS, 0.5 * (places - 1), FINENESS)
-    angle = 2.0 * np.pi * cycles[:, None] * ((x[:, 0] - x[0, 0]) / span)
-    shares = [_explained(angle[:, seen], column[seen]) for column, seen in zip(y.T, measured.T, strict=True)]
-    best = int(np.argmax(np.sum(shares, axis=0)))
-    shown_by = tuple(bool(share[best] > SHOWN) for share in shares)
-    return Period(span / float(cycles[best]), shown_by) if any(shown_by) else None
+    u = (x[:, 0] - x[:, 0].min()) / span
+    slow = np.column_stack([np.cos(np.pi * np.arange(SLOW_WAVES + 1) * u[:, None]), u, u * u])
+    shares = np.array([_shares(u, cycles, slow[:, :1], column)[0] for column in y.T])
+    rest = [_shares(u, cycles, slow, column) for column in y.T]
+    best = int(np.argmax(shares.sum(axis=0)))
+    shown = shares[:, best] > SHOWN
+    if not shown.any():
+        best = int(np.argmax(np.sum([share for share, _ in rest], axis=0)))
+    beside = ~shown & np.array([share[best] > SHOWN_BESIDE and left > LEAST_LEFT for share, left in rest])
+    if not (shown | beside).any():
+        return None
+    size = float(np.mean([left for _, left in rest], where=beside)) if beside.any() else 1.0
+    return Period(span / float(cycles[best]), tuple(shown.tolist()), tuple(beside.tolist()), size)
 
 
-def _explained(angle: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """(F,) share of the variance of values (n,) that a sine at each of angles (F, n) explains."""
-    if len(values) < FEWEST_ROWS or np.ptp(values) == 0:
-        return np.zeros(len(angle))
-    centred = values - values.mean()
-    S, C = np.sin(angle), np.cos(angle)
-    S, C = S - S.mean(axis=1, keepdims=True), C - C.mean(axis=1, keepdims=True)
+def _shares(u: np.ndarray, cycles: np.ndarray, slow: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, float]:
+    """(F,) share of what slow curves (N, P) leave of values (N,) that sines explain, and how much of all that is."""
+    seen = ~np.isnan(values)
+    if seen.sum() < FEWEST_ROWS + slow.shape[1] - 1 or np.ptp(values[seen]) == 0:
+        return np.zeros(len(cycles)), 0.0
+    basis, _ = np.linalg.qr(slow[seen])
+    rest = values[seen] - basis @ (basis.T @ values[seen])
+    variance = float(rest @ rest)
+    angle = 2.0 * np.pi * cycles[:, None] * u[seen]
+    S, C = (wave - (wave @ basis) @ basis.T for wave in (np.sin(angle), np.cos(angle)))
     ss, cc, sc = np.sum(S * S, axis=1), np.sum(C * C, axis=1), np.sum(S * C, axis=1)
-    s, c = S @ centred, C @ centred
+    s, c = S @ rest, C @ rest
     determinant = ss * cc - sc * sc
     # At a frequency that the rows cannot tell from another, sine and cosine are one.
-    regular = determinant > 1e-6 * len(values) ** 2
+    regular = determinant > 1e-6 * len(rest) ** 2
     explained = (cc * s * s - 2.0 * sc * s * c + ss * c * c) / np.where(regular, determinant, 1.0)
-    return np.where(regular, explained, 0.0) / float(centred @ centred)
+    shares = np.where(regular, explained, 0.0) / max(variance, np.finfo(float).tiny)
+    return shares, variance / float(np.sum((values[seen] - values[seen].mean()) ** 2))
 
 
 PERIOD_FACTOR = 1.3  # within which a period is looked for around the one that the data show
+WAVE_SIZES = (1e-5, 1e2)  # variance of a wave over that of the slow curve beside it
 WAVE_BOUNDS = (0.1, 10.0)  # of w, from sharp peaks to a wave too weak to be seen
 TREND_BOUNDS = (1e-3, 1e3)  # variance of a trend over that of what varies over short distances
 MOST_OUTPUTS_ON_THEIR_OWN = 3  # with more, what outputs have in common tells more than how they differ
-
 
 LENGTH_STEP = 0.35  # between logarithms of lengthscales of an output alone; a maximum is about twice as wide
 LONGEST = 1.4  # logarithm of the longest lengthscale over half the range
@@ -121,13 +139,15 @@ def default_candidates(
     if len(half_range) > 1:
         return (Candidate((smooth,)),)
     rational = prepare_kernel(RationalQuadratic(alpha=2.0, alpha_bounds="fixed"), half_range)
-    repeating = smooth if period is None else quasi_periodic(smooth, period.length)
+    repeating, beside = (smooth, smooth) if period is None else repeating_kernels(smooth, period)
     if separable or not 2 <= n_outputs <= MOST_OUTPUTS_ON_THEIR_OWN:
-        kernels = (smooth, rational) if period is None else (smooth, rational, repeating)
+        waves = () if period is None else (beside if sum(period.beside) > sum(period.shown_by) else repeating,)
+        kernels = (smooth, rational, *waves)
         return tuple(Candidate((kernel,)) for kernel in kernels)
     own = [Candidate((kernel,) * n_outputs, own=True) for kernel in (smooth, rational)]
     if period is not None:
-        own.append(Candidate(tuple(repeating if shown else smooth for shown in period.shown_by), own=True))
+        each = zip(period.shown_by, period.beside, strict=True)
+        own.append(Candidate(tuple(repeating if shown else beside if slow else smooth for shown, slow in each), own=True))
     return Candidate((smooth,)), *own
 
 
@@ -161,15 +181,22 @@ def with_long_range(kernel: Kernel, half_range: np.ndarray) -> Kernel:
     return kernel + ConstantKernel(1.0, TREND_BOUNDS) * prepare_kernel(Matern(size, nu=1.5), half_range)
 
 
-def rougher_candidates(half_range: np.ndarray) -> tuple[Candidate, ...]:
-    """Curves with two derivatives only, for one input, shared by all outputs."""
-    return (Candidate((prepare_kernel(Matern(nu=2.5), half_range),)),) if len(half_range) == 1 else ()
+def rougher_candidates(half_range: np.ndarray, on_series: bool) -> tuple[Candidate, ...]:
+    """Curves with two derivatives only, for one input, shared by all outputs; for a long series with one or none."""
+    kernels = [Matern(nu=nu) for nu in ((1.5, 0.5) if on_series else (2.5,))] if len(half_range) == 1 else []
+    return tuple(Candidate((prepare_kernel(kernel, half_range),)) for kernel in kernels)
 
 
 def quasi_periodic(smooth: Kernel, period: float) -> Kernel:
     """exp(-2 sin^2(pi r / period) / w^2) times a smooth kernel: a wave whose shape changes slowly."""
     near = (period / PERIOD_FACTOR, period * PERIOD_FACTOR)
     return ExpSineSquared(1.0, period, length_scale_bounds=WAVE_BOUNDS, periodicity_bounds=near) * smooth
+
+
+def repeating_kernels(smooth: Kernel, period: Period) -> tuple[Kernel, Kernel]:
+    """A wave whose shape changes slowly, alone and beside a smooth curve."""
+    wave = quasi_periodic(smooth, period.length)
+    return wave, smooth + ConstantKernel(period.size, WAVE_SIZES) * wave
 
 
 @dataclass(frozen=True)
@@ -204,7 +231,8 @@ def output_families(x: np.ndarray, y: np.ndarray, half_range: np.ndarray, spacin
         prior = hyper_priors(kernel, half_range, spacing)[0]
         result.append(KernelFamily(kernel, logs[:, None], np.array([prior.log_density(v) for v in logs])))
     period = shown_period(x, y)
-    if period is not None and (np.mean(period.shown_by) >= SHOWN_BY or len(x) >= ROWS_FOR_ONE):
+    enough = len(x) >= ROWS_FOR_ONE
+    if period is not None and any(period.shown_by) and (enough or np.mean(period.shown_by) >= SHOWN_BY):
         decays = np.arange(np.log(4.0 * size), np.log(SHORTEST_DECAY * period.length), -2.0 * LENGTH_STEP)
         thetas = np.array([[np.log(w), np.log(period.length), d] for w in WAVES for d in decays])
         if len(thetas):

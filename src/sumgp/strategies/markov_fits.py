@@ -21,7 +21,9 @@ from sumgp.strategies.weight_component import Unprojected, local_posteriors, mov
 
 TUNED_ON = 8000  # values in the rows used to fit hyperparameters; more would only repeat what they say
 FEWEST_TUNED = 1000  # of those rows
-LOOKED_AT = 300  # consecutive rows at which waves and every lengthscale of latent functions (some 60 evaluations) are tried
+# Consecutive rows at which rougher kernels, waves and every lengthscale of latent functions (some 60 evaluations) are tried.
+LOOKED_AT = 300
+ROUGHER_BY = 3.0  # log units by which a rougher kernel must be ahead there
 # In a lengthscale, under a law with derivatives. A sine of noise 5 % with its slope, 500 periods: 95 % intervals hold 58 %
 # at 2.0 rows, 78 % at 2.5, 97 % at 3.4: with fewer the noise is taken for a rough curve, which values and slopes fix.
 FEWEST_ROWS = 3.0
@@ -155,12 +157,13 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
         assert problem.law is not None
         law = unit_free_law(problem.law, problem.data, problem.scaling)
     shape = "task" if law is None or plan.in_evidence else "identity"
-    prior = problem.priors(shape, law, task_law)[0]
+    priors = replace(problem, candidates=(*problem.candidates, *problem.rougher)).priors(shape, law, task_law)
     law_rows = None
     if plan.in_evidence:
         assert law is not None
         law_rows = markov.LawRows(*linear_rows(law, problem.data))
     closed = _closed(problem, task_law, right_sides, law_rows)
+    prior = _as_rough_as_the_data(problem, priors, law_rows, closed)
     theta, report = _hyperparameters(problem, prior, law_rows, closed)
     problem.progress("smoothing")
     series = markov.observed_series(prior, theta, problem.x, problem.y)
@@ -273,17 +276,30 @@ def _closed(
     return None
 
 
+def _as_rough_as_the_data(
+    problem: FitProblem, priors: Sequence[MultitaskPrior], law_rows: markov.LawRows | None, closed: ClosedRows | None
+) -> MultitaskPrior:
+    """The first prior, or one of the rougher ones after it as long as a stretch of the rows speaks for the next."""
+    chosen, density = priors[0], -np.inf
+    for prior in priors if len(priors) > 1 else ():
+        found = _hyperparameters(problem, prior, law_rows, closed, LOOKED_AT)[1]["log_posterior"]
+        if found < density + ROUGHER_BY:
+            break
+        chosen, density = prior, found
+    return chosen
+
+
 def _hyperparameters(
-    problem: FitProblem, prior: MultitaskPrior, law_rows: markov.LawRows | None = None, closed: ClosedRows | None = None
+    problem: FitProblem,
+    prior: MultitaskPrior,
+    law_rows: markov.LawRows | None,
+    closed: ClosedRows | None,
+    most: int | None = None,
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Maximum a posteriori theta, on a stretch of consecutive rows from the middle where there are very many."""
+    """Maximum a posteriori theta, on consecutive rows from the middle where there are more than ``most``."""
     x, y = problem.x, problem.y
-    order = np.argsort(x[:, 0], kind="stable")
-    rows = order
-    wanted = max(FEWEST_TUNED, TUNED_ON // problem.n_outputs)
-    if len(x) > wanted:
-        start = (len(x) - wanted) // 2
-        rows = np.sort(order[start : start + wanted])
+    wanted = most or max(FEWEST_TUNED, TUNED_ON // problem.n_outputs)
+    rows = np.sort(_stretch(x, wanted)) if len(x) > wanted else np.argsort(x[:, 0], kind="stable")
     local = prior_on_rows(prior, rows) if len(rows) < len(x) else prior
     problem.progress(f"hyperparameters: {kernel_name(prior)} on {len(rows)} rows")
     outputs = problem.output_order
@@ -296,12 +312,12 @@ def _hyperparameters(
     if closed is not None:
         evidence = ClosedEvidence(evidence, turned.prior, closed.of(rows, outputs))
     objective = Objective(turned.prior, evidence)
-    best = maximise(
-        objective, random_state=problem.random_state, max_steps=100, starts=_starts(objective, x, y, problem.random_state)
-    )
+    starts = _starts(objective, x, y, problem.random_state)[: None if most is None else 1]
+    best = maximise(objective, random_state=problem.random_state, max_steps=100, starts=starts)
     theta = turned.back(best.theta)
     return theta, {
         "kernel": kernel_name(prior),
+        "smoothness": [float(kernel.nu) for kernel in prior.kernels],
         "theta": theta,
         "log_evidence": objective.evidence(best.theta)[0],
         "log_posterior": -best.value,

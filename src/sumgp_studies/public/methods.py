@@ -69,7 +69,7 @@ def fitted(case: Case, law: bool) -> Predict:
     gp.fit(pd.DataFrame(x[:, : len(columns)], columns=columns), y)
 
     def predict(x: np.ndarray, y: np.ndarray) -> Prediction:
-        table, cells = pd.DataFrame(x[:, : len(columns)], columns=columns), cells_at(case, x)
+        table, cells = pd.DataFrame(x[:, : len(columns)], columns=columns), cells_at(case, x, y)
         if cells is not None and not case.latent:
             rows = gp.posterior(table, given=cells).observed()
             lower, upper = rows.interval(0.95)
@@ -89,11 +89,15 @@ def with_ends(case: Case) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([case.x, ends]), np.concatenate([case.y, np.full((2, case.y.shape[1]), np.nan)])
 
 
-def cells_at(case: Case, x: np.ndarray) -> np.ndarray | None:
-    """(n, T) cells of the case's own table in the rows x, NaN = not measured; None where none of them is in it."""
+def cells_at(case: Case, x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+    """(n, T) cells of the case's own table in the rows x, NaN = not measured; None where none of them is in it.
+
+    Where a scored value in y (n, T) was measured in the table too, the row is another one at the same place.
+    """
     place = {tuple(row): k for k, row in enumerate(case.x.tolist())}
     rows = [place.get(tuple(row)) for row in x.tolist()]
     cells = np.stack([np.full(case.y.shape[1], np.nan) if k is None else case.y[k] for k in rows])
+    cells[(~np.isnan(cells) & ~np.isnan(y)).any(axis=1)] = np.nan
     return None if np.isnan(cells).all() else cells
 
 
@@ -111,7 +115,7 @@ def independent(case: Case, model: Callable[[Case], Callable[[np.ndarray], Gauss
     predict_each = model(case)
 
     def predict(x: np.ndarray, y: np.ndarray) -> Prediction:
-        free, cells = predict_each(x), cells_at(case, x)
+        free, cells = predict_each(x), cells_at(case, x, y)
         if cells is not None and not case.latent:
             known = ~np.isnan(cells)
             mean, variance = np.where(known, cells, free.mean), np.where(known, KNOWN * free.variance, free.variance)
