@@ -36,7 +36,7 @@ def test_the_evidence_is_the_density_at_the_best_amplitude(kernel: RBF, count: i
     x, y = drawn(RBF(0.2), 0, count=count)
     K = kernel(x)
     grid = _evidence(K, y[:, None], type(kernel) is RBF)
-    for place in (20, 45, 70):
+    for place in (36, 61, 86):
         covariance = grid.size[0, place] * (K + MEAN_VARIANCE + RATIOS[place] ** 2 * np.eye(count))
         # At the best amplitude the quadratic form is n.
         scale = 0.5 * count * (1.0 + np.log(2.0 * np.pi))
@@ -57,6 +57,15 @@ def test_each_output_has_the_family_and_the_lengthscale_of_its_own() -> None:
     best = own_grid(x, y, families(), [[0], [1]])[0][0]
     assert 0.15 < best.kernel.length_scale < 0.6
     assert best.ratio * np.sqrt(best.size) == pytest.approx(0.05, rel=0.4)
+
+
+@pytest.mark.parametrize("noise", [2e-5, 1e-4])
+def test_next_to_no_noise_is_found(noise: float) -> None:
+    """An output that rises and falls by about one: its noise is told though it is a ten thousandth of that, or less."""
+    x = np.linspace(0.0, 1.0, 40)[:, None]
+    y = np.sin(6.0 * x) + noise * np.random.default_rng(2).standard_normal((40, 1))
+    best = own_grid(x, y, families()[:1], [[0]])[0][0]
+    assert best.ratio * np.sqrt(best.size) == pytest.approx(noise, rel=0.35)
 
 
 def test_outputs_of_a_group_agree_about_their_noise() -> None:

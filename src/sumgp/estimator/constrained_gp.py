@@ -65,7 +65,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         such a name in lower case: "vecchia".
     uncertainty
         "integrated" (hyperparameters averaged over) or "plug-in". With more than 1500 measurements and under Markov()
-        hyperparameters are plugged in, with bands as much wider as averages are.
+        hyperparameters are plugged in, with bands 7 % wider, as averages under linear laws have them.
     groups
         lists of outputs that share one scale and noise (coordinates); None = those in one norm(...) of a formula
         share a scale, and a noise unless the data show that it differs, and each other output is on its own.

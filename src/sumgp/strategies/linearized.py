@@ -29,7 +29,7 @@ from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, fit_
 from sumgp.strategies.eliminated import disagreement, fit_eliminated, noise_given_law, short_enough, smoother
 from sumgp.strategies.left_out import FEWER_ROUGH, TAPERS, TaperWeights, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
-from sumgp.strategies.stacking import law_report, stacked
+from sumgp.strategies.stacking import as_draws_disagree, law_report, stacked
 from sumgp.strategies.weight_component import Component, LawConditioning, given_data, plain_component
 
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
@@ -295,7 +295,8 @@ class Linearized(Strategy):
             report["status"] = disagreement(problem, prior, theta) or doubt or report["status"]
             report["lengthscale_factor"] = engine.factor
         jointly = None if tapers.heaviest == 0.0 else engine.components
-        return stacked(problem, Fitted(components, weights, engine.onto, report), engine.setup.law, jointly=jointly)
+        kinds = stacked(problem, Fitted(components, weights, engine.onto, report), engine.setup.law, jointly=jointly)
+        return as_draws_disagree(problem, kinds)
 
     def _tapers(self, fitted: Candidates, score: LawScores) -> TaperWeights:
         """Those asked for, or all of them, weighed at the best candidate's maximum."""

@@ -37,7 +37,7 @@ from sumgp.strategies.problem import FitProblem, closed_imbalance
 MEAN_VARIANCE = MultitaskPrior.mean_variance
 CLOSEST = 1e-4  # neighbouring rows, over half the range: shorter lengthscales are not tried
 JITTER = 1e-10  # of the prior variance, on the diagonal
-RATIOS = np.exp(np.linspace(np.log(1e-4), np.log(10.0), 80))  # noise sd over amplitude; a step changes noise by 15 %
+RATIOS = np.exp(np.linspace(np.log(JITTER) / 2, np.log(10.0), 96))  # noise sd over amplitude; a step changes noise by 15 %
 RATIO_CENTRE, RATIO_SD = np.log(0.05), 2.0  # of the logarithm, as in the noise model
 SMALLEST_SQUARE = 1e-12  # unit-free: a column of equal values has no amplitude of its own
 KEPT, KEPT_OF_MANY = 12, 4  # kernels of an output that predictions are averaged over; each keeps a factor of all rows

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 from sumgp.errors import NumericalError, Status, warn
 from sumgp.laws import UnitFreeLaw
 from sumgp.priors import MOST_OUTPUTS_ON_THEIR_OWN
-from sumgp.strategies.averaging import WIDENING, Build
+from sumgp.strategies.averaging import LOW_EFFECTIVE, WIDENING, Build
 from sumgp.strategies.left_out import (
     Known,
     LeftOut,
@@ -307,6 +308,32 @@ def combined(fitted: Fitted, kinds: Sequence[Kind]) -> Fitted:
         weights=np.concatenate([w * kind.weights for kind, w in chosen]),
         report=report,
     )
+
+
+FURTHEST = 1.0  # squared distance of means over variance: what stands further apart is a branch, not an error of few draws
+
+
+def as_draws_disagree(problem: FitProblem, fitted: Fitted) -> Fitted:
+    """An average under a curved law, its bands as much wider as its draws disagree, in place of ``WIDENING``.
+
+    Values have variance V within components and B between their means. B and the mean are known from m effective draws only:
+    V + g B, with g = (m + 1) / (m - 1) (t / z)^2 by the 97.5 % quantiles of Student's distribution with m - 1 degrees of
+    freedom and of a Gaussian. All values get one factor, of the mean of B / V over the training rows.
+    """
+    effective, law = fitted.report.get("effective_sample_size"), fitted.law
+    if effective is None or law is None or law.is_linear or problem.split is not None:
+        return fitted
+    parts, T = fitted.local_posteriors(problem.x, problem.data.x), problem.n_outputs
+    means = np.stack([part.mean[:, :T] for part in parts])
+    away = means - np.einsum("k,knt->nt", fitted.weights, means)
+    between = np.einsum("k,knt->n", fitted.weights, away**2)
+    within = sum(w * np.einsum("ntt->n", p.covariance[:, :T, :T]) for w, p in zip(fitted.weights, parts, strict=True))
+    ratio = float(np.mean(np.minimum(FURTHEST, between * WIDENING**2 / np.maximum(within, LEAST_VARIANCE))))
+    m = max(effective, LOW_EFFECTIVE)
+    g = (m + 1.0) / (m - 1.0) * (stdtrit(m - 1.0, 0.975) / ndtri(0.975)) ** 2
+    factor = float(np.sqrt(1.0 + (g - 1.0) * ratio))
+    components = tuple(component.widened(factor / WIDENING) for component in fitted.components)
+    return replace(fitted, components=components, report=fitted.report | {"widening": factor})
 
 
 def law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[str, Any]:
