@@ -75,7 +75,7 @@ def bills(seed: int) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def test_an_erratic_column_that_hardly_moves_the_outputs_is_no_input_of_the_kernels() -> None:
-    """With it as an input no season was looked for: errors of gas in a gap were 6, 11 and 18 (seeds 1000 to 1002), now 2 to 5."""
+    """With it as an input no season was looked for: errors of gas in a gap were 6, 11, 18 (seeds from 1000), now 2 to 5."""
     rows, y = bills(1002)
     gap = np.arange(60, 66)
     fitted = np.setdiff1d(np.arange(0, 121, 2), gap)
