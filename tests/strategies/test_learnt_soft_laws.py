@@ -43,7 +43,7 @@ def test_a_learnt_law_is_not_worse_than_none() -> None:
         t, y, truth = budget(seed)
         for law, found in errors.items():
             gp = ConstrainedGP(law, outputs=["a", "b", "c"], inputs=["t"]).fit(t, y)
-            assert set(gp.fit_report_["kinds"]) == {"shared", "own"}
+            assert gp.fit_report_["kinds"]["own"] > 0
             filled = gp.posterior(t, given=y).observed().mean
             found.append(float(np.mean((filled - truth)[np.isnan(y)] ** 2)))
     assert np.sqrt(np.mean(errors["a = b + c +- unknown"])) < 1.05 * np.sqrt(np.mean(errors[None]))

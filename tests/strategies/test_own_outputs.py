@@ -18,7 +18,7 @@ from sumgp.strategies.output_posterior import GridPoint, OutputPosterior, output
 from sumgp.strategies.own_outputs import Cells, OwnComponent, own_priors
 from sumgp.strategies.stacking import (
     JOINTLY,
-    PSEUDO_ROWS,
+    ROWS_BEFORE,
     blocks_of,
     independent_outputs,
     moved_left_out,
@@ -83,8 +83,10 @@ def test_weights_of_kinds_maximise_the_density_of_the_mixture() -> None:
     tried = np.linspace(0.001, 0.999, 999)
     # What rows left out one by one say counts twice as much as what blocks say.
     each = [np.logaddexp(np.log(w) + logs[0], np.log(1.0 - w) + logs[1]).sum(axis=1) @ [2 / 3, 1 / 3] for w in tried]
-    total = each + PSEUDO_ROWS * np.log(tried)
+    total = each + ROWS_BEFORE[0] * np.log(tried)
     assert found[0] == pytest.approx(tried[int(np.argmax(total))], abs=0.01)
+    total = each + 1.0 * np.log(tried) + 2.0 * np.log(1.0 - tried)
+    assert simplex_weights(logs, (1.0, 2.0))[0] == pytest.approx(tried[int(np.argmax(total))], abs=0.01)
     # Ways of leaving the same rows out are not more rows.
     once = logs[:, :1]
     assert simplex_weights(np.repeat(once, 3, axis=1)) == pytest.approx(simplex_weights(once), abs=1e-6)

@@ -9,17 +9,23 @@ from sumgp.data.table import Data
 
 # Share of a column's variance that neighbouring rows do not tell. A sine seen eight times a period has 0.06, noise has 1.
 ROUGH = 0.1
+FELT = 0.1  # sds of the outputs by which a column moves them: jumps that are smaller are no more than noise
 FEWEST_ROWS = 8  # with fewer, neighbours tell too little about smooth columns
 
 
-def seen_by_kernels(data: Data) -> int:
+def seen_by_kernels(data: Data, effects: np.ndarray) -> int:
     """Number of leading columns of ``data.x`` that kernels need: the inputs, and the law's columns where one is rough.
+
+    ``effects`` (E,): how far each of these moves the outputs, in their standard deviations.
 
     In ``k*a + b = 2`` with a column k that jumps from row to row, a and b cannot both be smooth along the inputs. They
     can be smooth functions of the inputs and k.
     """
     D = data.n_inputs
-    rough = [roughness(data.x[:, :D], column) > ROUGH for column in data.x[:, D:].T]
+    rough = [
+        effect > FELT and roughness(data.x[:, :D], column) > ROUGH
+        for column, effect in zip(data.x[:, D:].T, effects, strict=True)
+    ]
     return data.x.shape[1] if any(rough) else D
 
 

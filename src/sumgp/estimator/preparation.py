@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, RationalQuadratic
 
+from sumgp import laws
 from sumgp.data import Data, Dates, Scaling, is_frame, is_series, merged_groups, read_columns, seen_by_kernels
 from sumgp.errors import ConstraintError, DataError, warn
 from sumgp.laws import AllOf, BoundConstraint, Constraint, FormulaConstraint, Law, SplitLaw, SumLaw, split_law, with_bounds
@@ -251,7 +252,7 @@ def kernel_columns(model: Any, law: Law | None, data: Data) -> int:
     if law is None or law.derivatives or own_kernel or isinstance(model.strategy, (Transformed, Unconstrained)):
         return data.n_inputs
     totals_only = isinstance(law, SumLaw) and law.is_linear and law.has_constant_coefficients
-    return data.n_inputs if totals_only or not data.extra_columns else seen_by_kernels(data)
+    return data.n_inputs if totals_only or not data.extra_columns else seen_by_kernels(data, laws.column_effects(law, data))
 
 
 def unshifted(scaling: Scaling, kernel: Any) -> Scaling:

@@ -26,4 +26,5 @@ from sumgp.laws.points import (
     typical_rows,
     unit_free_law,
 )
+from sumgp.laws.sizes import column_effects
 from sumgp.laws.sums import LinearConstraint, SumConstraint, Term

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sumgp.data import Scaling, in_bulk
+from sumgp.data import Data, Scaling, in_bulk
 from sumgp.laws.geometry import make_unit_free, project
 from sumgp.laws.law import Law
 from sumgp.numerics import bisected
@@ -52,6 +52,26 @@ def typical_spread(values: np.ndarray) -> np.ndarray:
     """(columns,) standard deviations of the bulk of each column."""
     bulk = in_bulk(values)
     return np.array([column[kept].std() for column, kept in zip(values.T, bulk.T, strict=True)])
+
+
+def column_effects(law: Law, data: Data) -> np.ndarray:
+    """(E,) how far one standard deviation of each column of the law moves its outputs, in theirs; inf if that is not known.
+
+    In each row of the law as far as its slopes say, at the middle one of the data's rows, the largest of the law's rows.
+    """
+    if law.unknowns or law.derivatives or not data.measured.any(axis=0).all():
+        return np.full(len(data.extra_columns), np.inf)
+    middle, sd = np.nanmedian(data.y, axis=0), np.nanstd(data.y, axis=0)
+    f = np.where(data.measured, data.y, middle)
+    effects = []
+    with np.errstate(all="ignore"):
+        g, slope = law.residual(f, data.x), np.linalg.norm(law.jacobian(f, data.x) * sd, axis=2)
+        for column in range(data.n_inputs, data.x.shape[1]):
+            moved = data.x.copy()
+            moved[:, column] += np.std(data.x[:, column])
+            jump = np.abs(law.residual(f, moved) - g) / slope
+            effects.append(np.max(np.median(np.where(np.isfinite(jump), jump, 0.0), axis=0)))
+    return np.array(effects)
 
 
 def natural_sizes(law: Law, f: np.ndarray, x: np.ndarray, columns: np.ndarray) -> np.ndarray:
