@@ -29,8 +29,8 @@ from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, fit_
 from sumgp.strategies.eliminated import disagreement, fit_eliminated, noise_given_law, short_enough, smoother
 from sumgp.strategies.left_out import FEWER_ROUGH, TAPERS, TaperWeights, rough_share, taper_weights
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
-from sumgp.strategies.stacking import as_draws_disagree, law_report, stacked
-from sumgp.strategies.weight_component import Component, LawConditioning, given_data, plain_component
+from sumgp.strategies.stacking import as_draws_disagree, stacked
+from sumgp.strategies.weight_component import Component, LawConditioning, given_data, law_report, plain_component
 
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
 EVIDENCE_POINTS = 120.0  # law points for which ``EVIDENCE_SHARE`` holds: the sd grows with the root of their number

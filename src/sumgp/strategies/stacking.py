@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from sumgp.errors import NumericalError, Status, warn
+from sumgp.errors import NumericalError, Status
 from sumgp.laws import UnitFreeLaw
 from sumgp.priors import MOST_OUTPUTS_ON_THEIR_OWN
 from sumgp.strategies.averaging import LOW_EFFECTIVE, WIDENING, Build
@@ -39,18 +39,14 @@ from sumgp.strategies.weight_component import Component, moved_onto_law, own_poi
 
 BLOCKS = 4  # of neighbouring rows that are left out together
 SCORED = 8  # heaviest components of the first kind: with few rows three are surer of themselves than all of them
-# Rows that speak for the first kinds, whatever the data say. With 3 and with 5 for the first, errors on simulated families
-# of 10 to 20 rows are 1 to 6 % lower in four and 1.5 % higher in one, and gaps of real series 3 to 18 % lower, than with it
-# alone.
+# Rows that speak for the first kinds, whatever the data say. With 3 and 5 for the first, errors on simulated families of 10
+# to 20 rows are 1 to 6 % lower in four and 1.5 % higher in one, gaps of real series 3 to 18 % lower, than with it alone.
 ROWS_BEFORE = (4.0, 0.0)
-# Of closed data. Shared covariances can hold what a row of them has in common, and were found with the rows that are then
-# left out: with 4 and 0 errors of 16 real tables are 1.5 % higher in gaps and .5 % higher between rows.
+# Of closed data: shared covariances look too good there; with 4 and 0 errors of 16 real tables are 1.5 % higher in gaps.
 ROWS_BEFORE_CLOSED = (1.0, 1.0)
 NO_SHARE = 0.02  # weight below which a kind is left out of the prediction
 STEPS = 100  # of the search for weights; each goes up
-# Of rows left out one by one; the other ways share the rest. With equal shares a kind that is good in gaps alone took most
-# of the weight.
-SHARE_OF_ROWS = 2.0 / 3.0
+SHARE_OF_ROWS = 2.0 / 3.0  # of those left out one by one: with equal shares a kind good in gaps alone took most of the weight
 LITTLE_NOISE = 1e-3  # unit-free variance, below which what a row itself says cannot be taken back from the posterior
 WIDELY = "own, more widely"
 # Times the standard deviations of the first. Log densities of values of 16 real tables gain .036 in gaps and .008 between
@@ -82,8 +78,7 @@ def blocks_of(x: np.ndarray) -> list[np.ndarray]:
 def simplex_weights(log_densities: np.ndarray, before: Sequence[float] = ROWS_BEFORE) -> np.ndarray:
     """(K,) weights w that maximise sum_nv s_v log(sum_k w_k p_kvn) + sum_k b_k log w_k for log densities (K, ways, N).
 
-    A concave problem, by expectation maximisation. The shares s_v of the ways have sum one: a row counts once. ``before``:
-    rows b_k that speak for the first kinds, whatever the data say.
+    A concave problem, by expectation maximisation. Shares s_v have sum one: a row counts once. b: rows ``before``.
     """
     K, ways, rows = log_densities.shape
     p = np.exp(log_densities - log_densities.max(axis=0))
@@ -353,17 +348,3 @@ def as_draws_disagree(problem: FitProblem, fitted: Fitted) -> Fitted:
     factor = float(np.sqrt(1.0 + (g - 1.0) * ratio))
     components = tuple(component.widened(factor / WIDENING) for component in fitted.components)
     return replace(fitted, components=components, report=fitted.report | {"widening": factor})
-
-
-def law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[str, Any]:
-    """Worst status among components that carry weight, also warned of, and the steps taken."""
-    imposed = [(w, c.conditioning) for w, c in zip(weights, components, strict=True) if c.conditioning is not None]
-    solutions = [(w, conditioning.solution) for w, conditioning in imposed]
-    if not solutions:
-        return {"status": Status.CONVERGED, "law_steps": 0}
-    bad = [(w, s) for w, s in solutions if s.status != Status.CONVERGED]
-    share = sum(w for w, _ in bad)
-    status = Status.CONVERGED if share < 0.2 else max(bad, key=lambda pair: pair[0])[1].status
-    if status != Status.CONVERGED:
-        warn(f"the law was imposed with status: {status}; {Status.of(status).remedy}")
-    return {"status": status, "law_steps": int(np.mean([s.steps for _, s in solutions])), "unconverged_weight": float(share)}

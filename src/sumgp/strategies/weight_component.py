@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from sumgp.errors import Status, warn
 from sumgp.laws import Bend, Projection, UnitFreeLaw, bend, project, projected_draws
 from sumgp.lawsolve import LawSolution, SecondOrder
 from sumgp.numerics import solve_lower
@@ -333,3 +334,17 @@ def plain_component(
     """Posterior given the data alone; with a ``law`` each point is moved onto it."""
     noise = prior.noise.typical(theta[prior.noise_slice])
     return Component(given_data(problem, prior, theta), theta, noise, prior.n_outputs, law)
+
+
+def law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[str, Any]:
+    """Worst status among components that carry weight, also warned of, and the steps taken."""
+    imposed = [(w, c.conditioning) for w, c in zip(weights, components, strict=True) if c.conditioning is not None]
+    solutions = [(w, conditioning.solution) for w, conditioning in imposed]
+    if not solutions:
+        return {"status": Status.CONVERGED, "law_steps": 0}
+    bad = [(w, s) for w, s in solutions if s.status != Status.CONVERGED]
+    share = sum(w for w, _ in bad)
+    status = Status.CONVERGED if share < 0.2 else max(bad, key=lambda pair: pair[0])[1].status
+    if status != Status.CONVERGED:
+        warn(f"the law was imposed with status: {status}; {Status.of(status).remedy}")
+    return {"status": status, "law_steps": int(np.mean([s.steps for _, s in solutions])), "unconverged_weight": float(share)}
