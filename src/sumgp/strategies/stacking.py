@@ -46,7 +46,7 @@ ROWS_BEFORE = (4.0, 0.0)
 ROWS_BEFORE_CLOSED = (1.0, 1.0)
 NO_SHARE = 0.02  # weight below which a kind is left out of the prediction
 STEPS = 100  # of the search for weights; each goes up
-SHARE_OF_ROWS = 2.0 / 3.0  # of those left out one by one: with equal shares a kind good in gaps alone took most of the weight
+SHARE_OF_ROWS = 2.0 / 3.0  # of those left out one by one: with equal shares a kind good in gaps alone took most weight
 LITTLE_NOISE = 1e-3  # unit-free variance, below which what a row itself says cannot be taken back from the posterior
 WIDELY = "own, more widely"
 # Times the standard deviations of the first. Log densities of values of 16 real tables gain .036 in gaps and .008 between
