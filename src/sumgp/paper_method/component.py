@@ -178,18 +178,10 @@ class TransformedComponent(PosteriorComponent):
         return self.tasks.shift + self.tasks.scale * u
 
     def _natural(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (n, L) and covariance (n, L, L) of the tasks in the user's units; kept for the last points."""
-        key = x.tobytes() + x_law.tobytes()
-        if key not in self._remembered:
-            totals, scale = self.tasks.right_sides(x_law), self.tasks.scale
-            mean, cov = self.latent.marginals(x, totals)
-            self._remembered.clear()
-            self._remembered[key] = self._values(self._on_law(mean, totals)), cov * scale[:, None] * scale
-        return self._remembered[key]
-
-    @cached_property
-    def _remembered(self) -> dict[bytes, tuple[np.ndarray, np.ndarray]]:
-        return {}
+        """Mean (n, L) and covariance (n, L, L) of the tasks in the user's units."""
+        totals, scale = self.tasks.right_sides(x_law), self.tasks.scale
+        mean, cov = self.latent.marginals(x, totals)
+        return self._values(self._on_law(mean, totals)), cov * scale[:, None] * scale
 
     def _on_law(self, u: np.ndarray, totals: np.ndarray) -> np.ndarray:
         """Round-off taken out of exact rows: very precise virtual measurements have large weights that cancel."""
