@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +75,44 @@ def test_dask_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(SumGPError, match="distributed is not installed"):
         list(spread(square, [1], dask_address="tcp://nowhere:1"))
+
+
+ORPHANS = """
+import os, pathlib, sys, time
+from sumgp.numerics import spread
+
+def work(item):
+    pathlib.Path(sys.argv[1], f"{os.getpid()}").touch()
+    time.sleep(60.0)
+
+list(spread(work, [0, 1], jobs=2))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not list its processes there")
+def test_workers_end_with_a_caller_that_is_killed(tmp_path: Path) -> None:
+    """They went on for as long as their work took, minutes for a map."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    caller = subprocess.Popen([sys.executable, "-c", ORPHANS, str(tmp_path)], env=environment)
+    try:
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 2, 30.0)
+    finally:
+        caller.kill()
+        caller.wait()
+    workers = [int(path.name) for path in tmp_path.iterdir()]
+    wait_until(lambda: not any(is_running(pid) for pid in workers), 10.0)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process does; one that has ended and that nobody waits for does not."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+def wait_until(true: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.1)

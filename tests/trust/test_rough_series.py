@@ -43,6 +43,20 @@ def test_a_walk_is_covered(law, outputs, truth) -> None:
         _ = posterior.derivative("a", "t").std
 
 
+def test_a_walk_of_some_hundred_rows_is_covered() -> None:
+    """Dense algebra has smooth kernels only for so many rows: 78 % held, "converged"."""
+    t, new = TIMES[:650], NEW[:177]  # up to the last of these rows
+    gp = sumgp.ConstrainedGP(outputs=["a"], inputs=["t"]).fit(t, noisy(walk(t), 0.05)[:, None])
+    lower, upper = gp.posterior(new).interval()
+    assert np.mean((lower[:, 0] <= walk(new)) & (walk(new) <= upper[:, 0])) > 0.88
+
+
+def test_smooth_curves_of_some_hundred_rows_stay_with_dense_algebra() -> None:
+    t = TIMES[:650]
+    gp = sumgp.ConstrainedGP(outputs=["a"], inputs=["t"], uncertainty="plug-in", restarts=0)
+    assert gp.fit(t, noisy(np.sin(t), 0.1)[:, None]).fit_report_.get("smoothness") is None
+
+
 def test_smooth_curves_stay_smooth() -> None:
     truth = np.column_stack([np.sin(TIMES), np.cos(TIMES)])
     gp = sumgp.ConstrainedGP(outputs=["a", "b"], inputs=["t"], solver=sumgp.Markov(), uncertainty="plug-in")

@@ -32,11 +32,12 @@ from sumgp.numerics import threads_for
 from sumgp.paper_method import Transformed
 from sumgp.prediction import Bounding, Completion, Posterior, RowPosterior, complete_rows, given_rows
 from sumgp.priors import map_candidates, read_noise, read_weights, rougher_candidates
-from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, typical_range, with_own_noises
+from sumgp.strategies import FitProblem, Fitted, Strategy, Unconstrained, fit_if_rough, typical_range, with_own_noises
 
 if TYPE_CHECKING:
     import pandas as pd
 
+SMOOTH_ONLY = 600  # rows from which dense algebra compares smooth kernels only
 WIDE_GAP = 2.0  # times the mean distance between rows: even rows have 1 and leave no gap
 
 
@@ -134,7 +135,9 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         bounding = None if problem.bounds is None else Bounding.of(problem.bounds, stated, problem.data)
         in_parts = problem.solver.on_series or problem.solver.on_blocks  # whose matrices are small, however many there are
         with threads_for(0 if in_parts else problem.y.size):
-            fitted = strategy.fit(problem.in_order())
+            ordered = problem.in_order()
+            rough = fit_if_rough(strategy, ordered) if len(ordered.x) > SMOOTH_ONLY else None
+            fitted = rough or strategy.fit(ordered)
         self._keep(problem, law, strategy, fitted)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
         self.fit_report_.details.update({} if weights is None else {"sample_weight": weights})
@@ -218,7 +221,6 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         period = preparation.period_of(self.strategy, ordered, scaling)
         candidates = preparation.chosen_candidates(kernel, half_range, y.shape[1], self.strategy, imposed, period)
         candidates = map_candidates(half_range) if solver.on_blocks and kernel is None else candidates
-        any_kernel = kernel is None or (self.kernel is None and solver.on_series and split is None)
         return FitProblem(
             data=data,
             scaling=scaling,
@@ -233,7 +235,7 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
             progress=progress,
             solver=solver,
             bounds=bounds,
-            rougher=rougher_candidates(half_range, solver.on_series) if any_kernel else (),
+            rougher=rougher_candidates(half_range, solver.on_series) if self.kernel is None else (),
             default_kernels=kernel is None,
         ), law
 

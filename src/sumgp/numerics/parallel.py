@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from joblib import Parallel, delayed
 
 from sumgp.errors import SumGPError
+
+LOOK_EVERY = 1.0  # seconds between looks at whether the caller is still there
 
 
 @dataclass(frozen=True)
@@ -27,8 +33,24 @@ def spread(
     return _through_dask(work, items, dask_address) if dask_address else _through_processes(work, items, jobs)
 
 
-def _numbered(work: Callable[[Any], Any], position: int, item: Any) -> tuple[int, Any]:
+def _numbered(work: Callable[[Any], Any], position: int, item: Any, caller: int) -> tuple[int, Any]:
+    _end_with(caller)
     return position, work(item)
+
+
+@cache
+def _end_with(caller: int) -> None:
+    """End this process once the one that started it has died: the pool lets the work under way go on, for nobody."""
+    if os.getpid() == caller:
+        return
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK_EVERY)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _through_processes(work: Callable[[Any], Any], items: Sequence[Any], jobs: int) -> Iterator[tuple[int, Any]]:
@@ -36,7 +58,8 @@ def _through_processes(work: Callable[[Any], Any], items: Sequence[Any], jobs: i
     while left:
         pool = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs", max_nbytes=None)
         try:
-            for position, result in pool(delayed(_numbered)(work, i, item) for i, item in list(left.items())):
+            under_way = (delayed(_numbered)(work, i, item, os.getpid()) for i, item in list(left.items()))
+            for position, result in pool(under_way):
                 del left[position]
                 yield position, result
         except BrokenProcessPool:

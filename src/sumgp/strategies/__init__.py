@@ -22,5 +22,6 @@ from sumgp.strategies.problem import (
     typical_range,
 )
 from sumgp.strategies.projected import Projected, Unconstrained
+from sumgp.strategies.rough_series import fit_if_rough
 from sumgp.strategies.vecchia_fits import Asked, choose_map_solver
 from sumgp.strategies.weight_component import Component, Unprojected, join_points, plain_component, with_soft_errors

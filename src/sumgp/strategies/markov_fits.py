@@ -157,13 +157,14 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
         assert problem.law is not None
         law = unit_free_law(problem.law, problem.data, problem.scaling)
     shape = "task" if law is None or plan.in_evidence else "identity"
-    priors = replace(problem, candidates=(*problem.candidates, *problem.rougher)).priors(shape, law, task_law)
+    rougher = problem.rougher if problem.split is None else ()  # a law with derivatives says how smooth its outputs are
+    priors = replace(problem, candidates=(*problem.candidates, *rougher)).priors(shape, law, task_law)
     law_rows = None
     if plan.in_evidence:
         assert law is not None
         law_rows = markov.LawRows(*linear_rows(law, problem.data))
     closed = _closed(problem, task_law, right_sides, law_rows)
-    prior = _as_rough_as_the_data(problem, priors, law_rows, closed)
+    prior = as_rough_as_the_data(problem, priors, law_rows, closed)
     theta, report = _hyperparameters(problem, prior, law_rows, closed)
     problem.progress("smoothing")
     series = markov.observed_series(prior, theta, problem.x, problem.y)
@@ -276,7 +277,7 @@ def _closed(
     return None
 
 
-def _as_rough_as_the_data(
+def as_rough_as_the_data(
     problem: FitProblem, priors: Sequence[MultitaskPrior], law_rows: markov.LawRows | None, closed: ClosedRows | None
 ) -> MultitaskPrior:
     """The first prior, or one of the rougher ones after it as long as a stretch of the rows speaks for the next."""
