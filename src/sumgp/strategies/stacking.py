@@ -126,7 +126,7 @@ def own(problem: FitProblem, law: UnitFreeLaw | None, asked: Question) -> tuple[
 
 def _scaled(name: str, component: OwnComponent, ways: Sequence[LeftOut], factor: float) -> Kind:
     """A component and what it says of left-out values with all standard deviations ``factor`` times as large."""
-    component = replace(component.widened(factor), noise=factor**2 * component.noise)
+    component = replace(component, widening=factor * component.widening, noise=factor**2 * component.noise)
     densities = [values._replace(variance=factor**2 * values.variance).each_log_density for values in ways]
     return Kind(name, (component,), np.ones(1), np.stack(densities))
 
