@@ -375,6 +375,18 @@ def test_one_input_without_a_state_space(monkeypatch: pytest.MonkeyPatch) -> Non
     assert np.sqrt(np.mean((gp.predict(t) - np.sin(t)) ** 2)) < 0.03
 
 
+def test_kernels_that_leave_dense_algebra_alone_are_named_where_it_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wave times a RationalQuadratic over 5,000 rows did not end within minutes, without a word."""
+    monkeypatch.setattr(vecchia_fits, "SLOW_ROWS", 400)
+    few = sumgp.data.Data(np.arange(401.0)[:, None], np.zeros((401, 2)), ("t",), ("a", "b"))
+    wave = ExpSineSquared() * RBF()
+    with pytest.warns(SumGPWarning, match=r"dense algebra over 401 rows.*use Matern"):
+        assert choose_map_solver(Asked(Automatic(), wave), few, None) == Automatic()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        choose_map_solver(Asked(Automatic(), wave), few.at(np.arange(400)), None)
+
+
 def test_settings_without_effect_are_named() -> None:
     x, y = data(lambda x: field(x, 0)[:, None], 100)
     with pytest.warns(SumGPWarning, match=r"Vecchia\(\) ignores restarts=7, rank=1"):

@@ -48,6 +48,7 @@ from sumgp.strategies.vecchia_own import SharedSearch, with_own_outputs
 from sumgp.strategies.vecchia_regions import unlike_regions
 
 LEAST_COMPLETE = 0.2  # share of the rows in which every output is measured, for an automatic choice
+SLOW_ROWS = 3000  # of dense algebra: the eigenvalues of one kernel matrix take half a minute then
 FEWEST_FOR_CHOICE = 200  # rows in which every output is measured, for the same
 FEWEST_COMPLETE = 50  # rows in which every output is measured
 FURTHER_TERMS = 2  # of longer range, added to a kernel of our choice: fields over short, middle and long distances
@@ -331,6 +332,9 @@ def choose_map_solver(asked: Asked, data: Data, law: Law | None) -> Solver:
         return solver
     kernels = [] if kernel is None else list(kernel) if isinstance(kernel, Sequence) else [kernel]
     suited = len(kernels) < 2 and all(isinstance(k, Kernel) and has_elementary_form(k) for k in kernels)
+    if not suited and len(data.x) > SLOW_ROWS:
+        forms = "use Matern, RBF or RationalQuadratic, or a sum of them"
+        warn(f"kernel: dense algebra over {len(data.x)} rows, as this kernel asks for, takes minutes to hours; {forms}")
     simple = asked.rank is None and (np.ndim(asked.noise) < 2 or data.y.shape[1] == 1 or _noise_suits(asked.noise))
     lawful = law is None or not (law.unknowns or law.derivatives or np.any(law.noise > 0))
     complete = int(data.measured.all(axis=1).sum())
