@@ -87,6 +87,18 @@ def test_levels_outside_zero_and_one_are_refused(plugged: Posterior, bad: float)
         plugged.interval(bad)
 
 
+def test_quantiles_where_a_law_fixes_the_value_in_some_components() -> None:
+    """A slope times t is known at t = 0; numbers were divided by a spread of zero there."""
+    weights = np.array([0.5, 0.3, 0.2])
+    means, sds = (
+        np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 2.0]])[:, None],
+        np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.1]])[:, None],
+    )
+    np.testing.assert_allclose(mixture_quantile(means, sds, weights, 0.025), [[0.0, 0.0]], atol=1e-12)
+    found = mixture_quantile(means, sds, weights, 0.975)
+    np.testing.assert_allclose(found, [[0.0, 2.0 + 0.1 * 1.15034938]], atol=1e-8)  # seven eighths of the last component
+
+
 def test_mixture_quantiles_against_sorting_many_draws() -> None:
     rng = np.random.default_rng(0)
     means, sds, weights = np.array([-3.0, 0.0, 5.0]), np.array([0.5, 2.0, 0.1]), np.array([0.3, 0.5, 0.2])

@@ -85,6 +85,11 @@ def test_an_infeasible_law_leaves_a_finite_point_and_says_what_is_unmet() -> Non
     assert result.unmet[0] >= 1.0
 
 
+def test_rows_whose_inverse_would_be_infinite_drop_out() -> None:
+    """The logarithm of an output near zero, in a law with a constant that was not found: LinAlgError after the fit."""
+    np.testing.assert_array_equal(regular_inverse(np.full((1, 1, 1), 1e-310)), 0.0)
+
+
 @pytest.mark.parametrize("R", [1, 3])
 def test_regular_inverse_is_the_pseudo_inverse_for_rows_of_any_size(R: int) -> None:
     B = np.random.default_rng(0).standard_normal((5, R, R))

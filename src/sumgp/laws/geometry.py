@@ -138,7 +138,8 @@ def regular_inverse(S: np.ndarray, round_off: np.ndarray | None = None) -> np.nd
 
     ``round_off`` (n, R) is the error to be expected on the diagonal, below which directions count as repeated.
     """
-    diagonal = np.sqrt(np.maximum(np.einsum("nrr->nr", S), 0.0))
+    squares = np.einsum("nrr->nr", S)
+    diagonal = np.sqrt(np.where(squares < np.finfo(float).tiny, 0.0, squares))  # of smaller ones the inverse is infinite
     size = np.where(diagonal > 0, diagonal, 1.0)
     if S.shape[1] == 1:
         return np.where(diagonal > 0, 1.0 / size**2, 0.0)[:, :, None]
@@ -319,8 +320,7 @@ def bend(law: UnitFreeLaw, points: np.ndarray, covariance: np.ndarray, gain: np.
     region that matters.
     """
     n, C = points.shape
-    values, vectors = np.linalg.eigh(covariance)
-    # The symmetric root: unlike eigenvectors of equal values it is unique, whatever the order of the outputs.
+    values, vectors = np.linalg.eigh(covariance)  # the symmetric root is unique, unlike eigenvectors of equal values
     root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
     roots = [root[:, :, a] for a in range(C) if np.any(root[:, :, a])]  # each (n, C)
     if not roots:

@@ -31,6 +31,8 @@ class Points(NamedTuple):
     x: np.ndarray
 
 
+NO_SPREAD = 1e-150  # stands for none, where a law fixes a value: its inverse is a number
+FAR_OUT = 1e3  # standard deviations: the density there is zero in floating point
 PRECISION = 1e-9  # of a quantile, in standard deviations of the narrowest component
 
 
@@ -65,18 +67,17 @@ class GaussianMixture:
 
 def mixture_quantile(means: np.ndarray, sds: np.ndarray, weights: np.ndarray, probability: float) -> np.ndarray:
     """(n, T) quantiles of Gaussian mixtures with means, sds (K, n, T) and weights (K,), by safeguarded Newton steps."""
-    z = ndtri(probability)
-    ends = means + z * sds
+    ends = means + ndtri(probability) * sds
     if len(weights) == 1:
         return ends[0]
     # The quantile lies between the smallest and the largest of the components' own quantiles.
     low, high = ends.min(axis=0).ravel(), ends.max(axis=0).ravel()
     value = np.einsum("k,knt->nt", weights, ends).ravel()
-    flat_means, flat_sds = means.reshape(len(weights), -1), sds.reshape(len(weights), -1)
+    flat_means, flat_sds = means.reshape(len(weights), -1), np.maximum(sds, NO_SPREAD).reshape(len(weights), -1)
     going = np.arange(len(value))
     for _ in range(60):
         m, sd, v = flat_means[:, going], flat_sds[:, going], value[going]
-        s = (v - m) / sd
+        s = np.clip((v - m) / sd, -FAR_OUT, FAR_OUT)
         # Not as matrix products, which round otherwise where other points are open too.
         F = np.einsum("k,kp->p", weights, ndtr(s))
         density = np.einsum("k,kp->p", weights / np.sqrt(2.0 * np.pi), np.exp(-0.5 * s**2) / sd)
