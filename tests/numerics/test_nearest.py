@@ -51,8 +51,10 @@ def test_equals_a_general_solver(C, R, Q):
     assert np.all(found.points >= sets.lower)
     assert np.all(found.points <= sets.upper)
     assert np.abs(np.einsum("mrc,mc->mr", sets.E, found.points) - sets.e).max(initial=0.0) < 1e-12
-    # A sum of C terms, added in another order, differs by at most C units in the last place of its terms.
-    round_off = C * np.finfo(float).eps * np.einsum("mqc,mc->mq", np.abs(sets.G), np.abs(found.points))
+    # A sum of C terms, added in another order, differs by at most C units in the last place of its terms. A point is a
+    # correction of its start, which may be larger than itself and is rounded too.
+    terms = np.abs(found.points) + np.abs(start)
+    round_off = C * np.finfo(float).eps * np.einsum("mqc,mc->mq", np.abs(sets.G), terms)
     assert np.all(np.einsum("mqc,mc->mq", sets.G, found.points) <= sets.h + round_off)
     distance = np.sqrt(np.sum(((found.points - start) / sds) ** 2, axis=1))
     for i in range(m):

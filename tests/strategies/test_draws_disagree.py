@@ -73,7 +73,7 @@ def test_hardly_any_draws_count_as_five() -> None:
     assert widened(0.5, 1.2)[1].report["widening"] == widened(0.5, 5.0)[1].report["widening"]
 
 
-@pytest.mark.parametrize("other", [{"law": LINEAR}, {"law": None}, {"split": object()}], ids=repr)
+@pytest.mark.parametrize("other", [{"law": LINEAR}, {"law": None}, {"split": object()}], ids=["linear", "none", "split"])
 def test_other_laws_keep_their_bands(other: dict[str, Any]) -> None:
     before, after = widened(0.5, 12.0, **other)
     assert after is before
