@@ -77,7 +77,7 @@ def test_means_alone_are_those_told_with_intervals(oscillator: sumgp.Constrained
     np.testing.assert_allclose(oscillator.predict(many)[::60], few.mean, rtol=0, atol=ROUND_OFF)
     mean, std = oscillator.predict(many, return_std=True)
     np.testing.assert_allclose(mean, oscillator.predict(many), rtol=0, atol=ROUND_OFF)
-    np.testing.assert_allclose(std[::60], few.std, rtol=0, atol=ROUND_OFF)
+    np.testing.assert_allclose(std[::60], few.std, rtol=0, atol=PRECISION)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
