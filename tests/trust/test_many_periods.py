@@ -116,6 +116,15 @@ def test_a_period_is_seen_where_there_is_one() -> None:
     assert shown_period(t, np.column_stack([t, np.sin(t), np.exp(t)])) is None
 
 
+def test_a_period_of_many_rows_is_found() -> None:
+    """It was looked for up to 600 rows only: 700 rows of 3.9 a period held 41 % in their intervals, "converged"."""
+    t = np.arange(700.0)[:, None]
+    noise = np.random.default_rng(1000).standard_normal((700, 2))
+    found = shown_period(t, np.column_stack([np.sin(2 * np.pi * t / 3.9), np.cos(2 * np.pi * t / 3.9)]) + 0.1 * noise)
+    assert found is not None
+    assert found.length == pytest.approx(3.9, rel=1e-3)
+
+
 def day_on_a_trend(t: np.ndarray) -> np.ndarray:
     """(n, 3) a daily wave on a trend, a slow wave, and their sum."""
     a, b = t + np.sin(2.0 * np.pi * t + 0.7), 2.0 * np.cos(0.5 * t)

@@ -20,7 +20,7 @@ FINENESS = 0.125  # step of the frequencies in cycles over the range: the phase 
 SHOWN = 0.4  # share of an output's variance in its sine, from which on the evidence is asked about a period
 SHOWN_BESIDE = 0.7  # the same of what a slow curve leaves: noise of 16 degrees of freedom has it once in a hundred times
 LEAST_LEFT = 1e-5  # of an output's variance by a slow curve: less is what its form is missed by
-FEWEST_ROWS, MOST_ROWS = 16, 600  # fewer always fit some sine, more take long
+FEWEST_ROWS, MOST_ROWS = 16, 1000  # fewer always fit some sine, more take long: a second at 1,000 rows of three outputs
 SLOW_WAVES = 7  # half waves over the range in a slow curve, at most: fewer than in the slowest period looked for
 
 
