@@ -133,6 +133,13 @@ def test_text_asks_a_model_of_dates() -> None:
         zoned.predict(["2024-04-02"])
 
 
+def test_dates_of_two_time_zones_are_refused() -> None:
+    """pandas said that datetime.datetime cannot be converted."""
+    days = [day.tz_localize(zone) for day, zone in zip(DAYS, ["UTC", "Europe/Rome"] * N, strict=False)]
+    with pytest.raises(sumgp.DataError, match="dates of one time zone in 't', got several"):
+        model().fit(pd.DataFrame({"t": pd.Series(days, dtype=object)}), Y)
+
+
 def test_outputs_without_any_value_are_no_dates() -> None:
     never = FRAME.assign(b=pd.Series([None] * N, dtype=object))
     assert not np.isfinite(model().fit(FRAME[["t"]], never).data_.y[:, 1]).any()

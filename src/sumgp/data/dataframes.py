@@ -156,7 +156,12 @@ def _times(column: pd.Series, name: str, argument: str) -> tuple[np.ndarray, str
         found = text_as_dates(column)
         column = column if found is None else found
     if column.dtype == object and len(column) and isinstance(column.iloc[0], datetime.date):
-        column = pd.Series(pd.to_datetime(column))
+        try:
+            column = pd.Series(pd.to_datetime(column))
+        except ValueError as error:
+            raise DataError(
+                argument, f"dates of one time zone in {name!r}", "several", "use pandas.to_datetime(..., utc=True)"
+            ) from error
     if isinstance(column.dtype, pd.PeriodDtype):
         column = column.dt.to_timestamp()
     if not pd.api.types.is_datetime64_any_dtype(column):

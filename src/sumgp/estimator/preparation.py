@@ -97,7 +97,7 @@ def check_row_labels(X: Any, Y: Any) -> None:
     if len(left) != len(right) or left.equals(right):
         return
     place = next((i for i, (a, b) in enumerate(zip(left, right, strict=True)) if a != b), 0)
-    seen = f"{left[place]!r} in X and {right[place]!r} in Y at position {place}"
+    seen = f"{str(left[place])!r} in X and {str(right[place])!r} in Y at position {place}"
     remedy = "use Y.loc[X.index] to pair by label, or reset_index(drop=True) on both to pair by position"
     if left.sort_values().equals(right.sort_values()):
         raise DataError("X, Y", "rows in one order", f"the same row labels in two orders ({seen})", remedy)
