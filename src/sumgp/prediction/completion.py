@@ -165,6 +165,7 @@ def given_rows(posterior: Posterior, y: np.ndarray) -> RowPosterior:
     unmet = np.flatnonzero(np.concatenate([law.unmet for law in laws]))
     if len(unmet):
         _warn_of_unmet(unmet)
+    _warn_of_bends(np.flatnonzero(np.concatenate([law.bent for law in laws])))
     _warn_of_unforeseen(posterior, np.where(np.concatenate(used), np.nan, y), np.concatenate([p.noise for p in parts]))
     measured = np.concatenate([law.y for law in laws]), np.concatenate([law.covariance for law in laws])
     f = np.concatenate([p.f for p in parts]), np.concatenate([p.f_covariance for p in parts])
@@ -282,12 +283,25 @@ def _balanced(balance: Balance | None, part: RowGaussians, x: np.ndarray, missin
     if balance is not None and not balance.is_linear:
         return balanced(balance, part.y, part.y_covariance, part.noise, x)
     fixed = np.zeros_like(missing) if balance is None else determined(balance, balance.at(part.y, x), missing)
-    return Balanced(part.y, part.y_covariance, fixed, np.zeros(len(x), dtype=bool))
+    nowhere = np.zeros(len(x), dtype=bool)
+    return Balanced(part.y, part.y_covariance, fixed, nowhere, nowhere)
+
+
+def _in_rows(rows: np.ndarray) -> str:
+    named = ", ".join(str(r) for r in rows[:NAMED_ROWS]) + (", ..." if len(rows) > NAMED_ROWS else "")
+    return f"complete: in {counted(len(rows), 'row')} ({named}, counted from 0)"
 
 
 def _warn_of_unmet(rows: np.ndarray, where: str = "") -> None:
-    named = ", ".join(str(r) for r in rows[:NAMED_ROWS]) + (", ..." if len(rows) > NAMED_ROWS else "")
     warn(
-        f"complete: in {counted(len(rows), 'row')} ({named}, counted from 0) no missing values{where} meet the law together "
-        "with the measured ones; they are filled without it: check the cells of these rows"
+        f"{_in_rows(rows)} no missing values{where} meet the law together with the measured ones; they are filled without "
+        "it: check the cells of these rows"
     )
+
+
+def _warn_of_bends(rows: np.ndarray) -> None:
+    if len(rows):
+        warn(
+            f"{_in_rows(rows)} the law bends between what the fit expects and the values that meet it, so that intervals are "
+            "too narrow; measure one of the missing cells, or fit logarithms"
+        )
