@@ -302,6 +302,6 @@ def _warn_of_unmet(rows: np.ndarray, where: str = "") -> None:
 def _warn_of_bends(rows: np.ndarray) -> None:
     if len(rows):
         warn(
-            f"{_in_rows(rows)} the law bends between what the fit expects and the values that meet it, so that intervals are "
-            "too narrow; measure one of the missing cells, or fit logarithms"
+            f"{_in_rows(rows)} the law bends between what the fit expects and the values that meet it, so that intervals "
+            "are too narrow; measure one of the missing cells, or fit logarithms"
         )
