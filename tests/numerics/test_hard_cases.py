@@ -17,8 +17,8 @@ BUDGET = LinearConstraint([1.0, 1.0], 1.0)
 EPS = np.finfo(float).eps
 
 
-def fit(law: Any, X: np.ndarray, Y: np.ndarray, **choices: Any) -> ConstrainedGP:
-    return ConstrainedGP(law, uncertainty="plug-in", restarts=0, **choices).fit(X, Y)
+def fit(law: Any, X: np.ndarray, Y: np.ndarray, restarts: int = 0, **choices: Any) -> ConstrainedGP:
+    return ConstrainedGP(law, uncertainty="plug-in", restarts=restarts, **choices).fit(X, Y)
 
 
 def noise_of(gp: ConstrainedGP) -> np.ndarray:
@@ -57,7 +57,8 @@ def test_nearly_singular_kernel(law: Any) -> None:
 @pytest.mark.parametrize("noise", ["per-output", 0.0])
 def test_data_without_noise(noise: Any) -> None:
     """Exact data are interpolated; a noise of zero stands for the smallest that keeps the matrices regular."""
-    gp = fit(BUDGET, x, SHARES, noise=noise)
+    # As the noise goes to zero the evidence grows without end: where a search from one start gives up hangs on round-off.
+    gp = fit(BUDGET, x, SHARES, restarts=1, noise=noise)
     posterior = check(gp, x)
     np.testing.assert_allclose(posterior.mean, SHARES, atol=1e-5)
     assert np.all(noise_of(gp) < 1e-5)

@@ -52,11 +52,12 @@ def test_the_mean_is_its_derivative(fitted):
 
 def test_every_draw_is_its_derivative(fitted):
     """One joint draw on points beside each other, far apart and outside of the data."""
-    offsets = STEP * np.array([0.0, 1.0, -1.0, 2.0, -2.0])
+    step = 20 * STEP  # round-off of draws over a shorter one is more than the differences miss
+    offsets = step * np.array([0.0, 1.0, -1.0, 2.0, -2.0])
     x = (NEW + offsets).reshape(-1, 1)
     draws = fitted.posterior(x).sample(3, random_state=1).reshape(3, len(NEW), 5, 2)
     z = draws[..., 0]
-    differences = (8.0 * (z[:, :, 1] - z[:, :, 2]) - (z[:, :, 3] - z[:, :, 4])) / (12.0 * STEP)
+    differences = (8.0 * (z[:, :, 1] - z[:, :, 2]) - (z[:, :, 3] - z[:, :, 4])) / (12.0 * step)
     assert np.allclose(differences, draws[:, :, 0, 1], atol=1e-6)
 
 
