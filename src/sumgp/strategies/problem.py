@@ -300,7 +300,7 @@ class Fitted:
     report: dict[str, Any] = field(default_factory=dict)
 
     def local_posteriors(self, x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
-        """Each point on its own, of all components; the same to the last bit whatever other points are asked for."""
+        """Each point on its own, of all components; the same, up to round-off, whatever other points are asked for."""
         n = len(x)
         filled = np.concatenate([np.arange(n), np.zeros(-n % POINTS_TOGETHER, dtype=int)])
         parts = self.components[0].local_posteriors(self.components, x[filled], x_law[filled])
