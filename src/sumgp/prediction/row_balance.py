@@ -93,9 +93,8 @@ def balanced(balance: Balance, y: np.ndarray, covariance: np.ndarray, noise: np.
     """
     start = balance.at(y, x)
     believed = _believed(balance, start, noise)
-    missing = np.einsum("ntt->nt", covariance) > 0
+    missing, nowhere = np.einsum("ntt->nt", covariance) > 0, np.zeros(len(y), dtype=bool)
     if not believed.any():
-        nowhere = np.zeros(len(y), dtype=bool)
         return Balanced(y, covariance, determined(balance, start, missing), nowhere, nowhere)
     linear = balance.is_linear
     now, there = y, start
@@ -108,21 +107,20 @@ def balanced(balance: Balance, y: np.ndarray, covariance: np.ndarray, noise: np.
             break
         now = now + step * np.minimum(1.0, LONGEST_STEP / np.maximum(length, 1e-300))[:, None]
         there = balance.at(now, x)
-    unmet = np.zeros(len(y), dtype=bool) if linear else ~(length < np.sqrt(NEAR))
+    unmet = nowhere if linear else ~(length < np.sqrt(NEAR))
     now = np.where(unmet[:, None], y, now)
     left = np.where(unmet[:, None, None], covariance, left)
-    nowhere = np.zeros(len(y), dtype=bool)
     bent = nowhere if linear else _cosine(covariance, start.J * believed[:, None], there.J * believed[:, None]) < BENT
     return Balanced(now, left, determined(balance, there, missing) & ~unmet[:, None], unmet, bent)
 
 
 def _cosine(covariance: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
     """(n,) of the angle between slopes (n, R, T) before and after, in the metric of what was open; the law's smallest."""
-    products = [
+    of_both, of_one, of_other = (
         np.einsum("nrt,nts,nrs->nr", J, covariance, K) for J, K in ((before, after), (before, before), (after, after))
-    ]
-    size = np.sqrt(products[1] * products[2])
-    return np.min(np.divide(products[0], size, out=np.ones_like(size), where=size > 0), axis=1)
+    )
+    size = np.sqrt(np.maximum(of_one, 0.0) * np.maximum(of_other, 0.0))
+    return np.min(np.divide(of_both, size, out=np.ones_like(size), where=size > 0), axis=1)
 
 
 def _believed(balance: Balance, slopes: Slopes, noise: np.ndarray) -> np.ndarray:
