@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 
 from sumgp import Conditioned, ConstrainedGP, LinearConstraint, Unconstrained
 from sumgp.strategies import Strategy
-from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out
+from sumgp.strategies.left_out import Known, RowNoise, TrainingRows, component_left_out, left_out
 from sumgp.strategies.problem import FitProblem
 
 THETA = np.array([0.2, -0.1, 0.3, 0.4, -0.5, 0.2])
@@ -45,3 +45,13 @@ def test_closed_form_equals_refitting_without_the_row(name: str, missing: float)
         if seen.any():
             total += float(multivariate_normal.logpdf(row[seen], mean[0][seen], predictive[np.ix_(seen, seen)]))
     assert closed == pytest.approx(total, rel=1e-7)
+
+
+def test_round_off_beside_hardly_any_noise_leaves_numbers() -> None:
+    """A posterior variance below zero, as round-off makes it, counts as zero: a logarithm of a number below zero."""
+    y = np.array([[1.0, 2.0]])
+    known = Known(y - 1e-7, -1e-12 * np.eye(2)[None])
+    found = left_out(y, known, RowNoise(np.full((1, 2), 1e-14)), [np.array([0])], 1.07)
+    exact = left_out(y, Known(known.mean, np.zeros((1, 2, 2))), RowNoise(np.full((1, 2), 1e-14)), [np.array([0])], 1.07)
+    np.testing.assert_allclose(found.log_density, exact.log_density)
+    np.testing.assert_allclose(found.variance, 1e-14)

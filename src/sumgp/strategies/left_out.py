@@ -155,7 +155,7 @@ def _cavities(r: np.ndarray, V: np.ndarray, noise: Whitening, widening: float) -
     W, inverse = noise.roots, noise.inverses
     q = W.shape[2]
     values, vectors = np.linalg.eigh(np.eye(q) - inverse @ V @ inverse.swapaxes(1, 2))
-    values = np.maximum(values, SMALLEST_GAP)
+    values = np.clip(values, SMALLEST_GAP, 1.0)  # above one where round-off of V, beside hardly any noise, is below zero
     z = (vectors.swapaxes(1, 2) @ (inverse @ r[:, :, None]))[:, :, 0]
     residual = (W @ (vectors @ (z / values)[:, :, None]))[:, :, 0]
     # What the other rows leave open has the factor 1 / v - 1 in units of the noise.
