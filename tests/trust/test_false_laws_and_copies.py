@@ -77,8 +77,10 @@ def test_copied_rows_are_named() -> None:
     """Their noise looked like none: 95 % intervals held 25 % of the truth."""
     with pytest.warns(sumgp.SumGPWarning, match="20 of 40 rows are copies of others"):
         gp = fitted(None, np.tile(T, 2), np.tile(CIRCLE, (2, 1)))
-    # As noise goes to zero the evidence grows without end: on some CPUs the search does not settle, and says that instead.
-    assert gp.fit_report_.status != "converged"
+    # As noise goes to zero the evidence grows without end: on some CPUs the search does not settle.
+    assert gp.fit_report_.status.startswith(
+        ("converged, but 20 of 40 rows are copies", "step limit, and 20 of 40 rows are copies")
+    )
 
 
 def test_repeated_measurements_rounded_values_and_known_noise_are_no_copies() -> None:

@@ -148,9 +148,11 @@ class ConstrainedGP(RegressorMixin, BaseEstimator):
         self.fit_report_.details.update({} if bounding is None else bounding.report(problem.data))
         dates = {name: str(dates) for name, dates in tables.calendar.items()}
         self.fit_report_.details.update({"dates": dates} if dates else {})
-        status = self._checked_status(problem, imposed, stated)
-        if status and self.fit_report_.status == Status.CONVERGED:
-            self.fit_report_ = replace(self.fit_report_, status=status)
+        found, ended = self._checked_status(problem, imposed, stated), self.fit_report_.status
+        if found and ended == Status.STEP_LIMIT:  # whether a search settles may hang on the CPU: what was found does not
+            found = f"{ended}, and {found.removeprefix('converged, but ')}"
+        if found and ended in (Status.CONVERGED, Status.STEP_LIMIT):
+            self.fit_report_ = replace(self.fit_report_, status=found)
         return self
 
     def _checked_status(self, problem: FitProblem, imposed: Law | None, stated: Law | None) -> str:
