@@ -1,4 +1,4 @@
-# make test | test-long | test-cpus | test-browser | test-wheel | demo | app | bench | docs | format | soak | mutants | clean
+# make test | test-long | test-cpus | test-oldest | test-browser | test-wheel | demo | app | bench | docs | format | soak | mutants | clean
 # Each target first creates .venv (Python 3.11 or newer) with the versions in constraints.txt.
 
 # Matrices here are small: threads inside BLAS cost more than they give.
@@ -27,7 +27,7 @@ ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/
 $(shell rm -f $(READY) $(BENCH_READY) $(BROWSER_READY))
 endif
 
-.PHONY: test test-long suite types pages test-cpus test-browser test-wheel demo app bench docs format soak mutants clean
+.PHONY: test test-long suite types pages test-cpus test-oldest test-browser test-wheel demo app bench docs format soak mutants clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -74,6 +74,15 @@ pages: $(READY)
 # Other CPUs round otherwise: the sensitive tests with each kind of kernels. CPUS=--short: a few of them.
 test-cpus: $(READY)
 	$(BIN)/python tools/other_cpus.py $(CPUS)
+
+# The suite with the oldest versions that pyproject.toml allows, in an environment of its own (httpx: what a page of that
+# age is tested with).
+OLDEST := build/oldest
+test-oldest: $(READY)
+	@$(PYTHON) -m venv --clear $(OLDEST) 2>/dev/null || { \
+	    $(PYTHON) -m venv --clear --without-pip $(OLDEST) && $(PYTHON) -m pip --python $(OLDEST) install --quiet pip; }
+	@$(OLDEST)/bin/python -m pip install --quiet --no-compile -c constraints-oldest.txt -e ".[test,dask,app]" httpx
+	$(OLDEST)/bin/python -m pytest -q -m "not long"
 
 # Drives the page in a real browser; pictures of it at two widths and in both themes go to browser-output.
 test-browser: $(BROWSER_READY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -115,12 +116,34 @@ def test_no_machine_paths() -> None:
     assert found == {}
 
 
-def test_constraints_are_plain_pins() -> None:
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+def pins_of(file: str) -> dict[str, str]:
+    """Version of each package in a file of constraints, which holds nothing but exact versions."""
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
     pins = [line for line in lines if line and not line.startswith("#")]
     assert [line for line in pins if not PIN.fullmatch(line)] == []
-    names = [re.sub(r"[-_.]+", "-", line.split("==")[0]).lower() for line in pins]
-    assert len(names) == len(set(names))
+    found = {name_of(line): line.split("==")[1] for line in pins}
+    assert len(found) == len(pins)
+    return found
+
+
+def name_of(requirement: str) -> str:
+    return re.sub(r"[-_.]+", "-", re.split(r"[\[=><]", requirement)[0]).lower()
+
+
+def test_constraints_are_plain_pins() -> None:
+    assert pins_of("constraints.txt")["numpy"]
+
+
+def test_the_oldest_versions_are_those_that_are_allowed() -> None:
+    """What ``make test-oldest`` runs with: the lower bound of everything that the library or an option of it needs."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    options = project["optional-dependencies"]
+    needed = [*project["dependencies"], *(r for o in ("excel", "parquet", "xarray", "dask", "app") for r in options[o])]
+    allowed = {name_of(requirement): requirement.split(">=")[1] for requirement in needed}
+    oldest = pins_of("constraints-oldest.txt")
+    assert oldest.pop("distributed") == oldest["dask"]  # they come together
+    assert oldest.keys() == allowed.keys()
+    assert {name: version for name, version in oldest.items() if not version.startswith(allowed[name])} == {}
 
 
 @pytest.mark.parametrize(

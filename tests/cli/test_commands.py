@@ -293,7 +293,7 @@ def test_wrong_usage(sumgp, words: list[str], phrase: str) -> None:
     assert result.code == 2
     assert result.err.startswith("error: ")
     assert result.err.count("\n") == 1
-    assert phrase in result.err
+    assert phrase in result.err.lower()  # the name of an argument is in capitals in older versions of Typer
 
 
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
