@@ -161,7 +161,8 @@ def law_failure(posterior: Posterior, law: Law) -> str:
     first, row = np.argwhere(bad)[0]
     what = "is not defined" if np.isnan(residual[first, row]) else f"is violated by {residual[first, row]:.2g}"
     count = int(bad.any(axis=1).sum())
-    return f"law {law.labels[row]!r} {what} at x = {np.round(x[first], 6).tolist()} ({count} of {len(x)} points)"
+    where = [float(f"{value:.6g}") for value in x[first]]
+    return f"law {law.labels[row]!r} {what} at x = {where} ({count} of {len(x)} points)"
 
 
 def law_failure_between(problem: FitProblem, law: Law, predict: Callable[[np.ndarray], Posterior]) -> str:

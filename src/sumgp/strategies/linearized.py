@@ -28,6 +28,7 @@ from sumgp.solvers import Taper, WeightPosterior
 from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, fit_candidates, joined, mix, not_against_rows
 from sumgp.strategies.eliminated import disagreement, fit_eliminated, noise_given_law, short_enough, smoother
 from sumgp.strategies.left_out import FEWER_ROUGH, TAPERS, TaperWeights, rough_share, taper_weights
+from sumgp.strategies.only_numbers import fit_numbers, leaves_only_numbers
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import as_draws_disagree, stacked
 from sumgp.strategies.weight_component import Component, LawConditioning, given_data, law_report, plain_component
@@ -259,6 +260,8 @@ class Linearized(Strategy):
         if problem.law is None:
             return fit_eliminated(problem, self.draws)
         law = unit_free_law(problem.law, problem.data, problem.scaling)
+        if law.law.unknowns and leaves_only_numbers(problem, law):
+            return fit_numbers(problem, law)
         fitted = fit_candidates(problem, problem.priors("identity", law)).supported
         prior, theta = fitted.priors[fitted.best], fitted.maxima[fitted.best].theta
         ready = cache(partial(_prepared, problem, fitted))
@@ -282,8 +285,7 @@ class Linearized(Strategy):
         # that obeys a differential law the data say enough. With many, the law's evidence would leave one draw alone.
         many_free = max(p.n_parameters for p in fitted.priors) > MANY_FREE
         weigh = None if tapers.heaviest == 0.0 or problem.split is not None or many_free else score
-        # How much weight each branch has depends on many hyperparameters.
-        several = 0 if engine.leaves_numbers else len(engine.branches)
+        several = 0 if engine.leaves_numbers else len(engine.branches)  # whose weights hang on many hyperparameters
         draws = self.draws * (DRAWS_FOR_BRANCHES if several and problem.uncertainty == "integrated" else 1)
         average = mix(problem, fitted, _in_turn(score, tapers), weigh, draws, undecided=0 < several < len(states))
         if weigh is not None:
@@ -301,11 +303,10 @@ class Linearized(Strategy):
     def _tapers(self, fitted: Candidates, score: LawScores) -> TaperWeights:
         """Those asked for, or all of them, weighed at the best candidate's maximum."""
         engine = score.engine
-        if engine.problem.split is not None:
-            # A taper would take from the covariance between points what makes one output the derivative of another.
-            return TaperWeights((None,), (1.0,))
-        if not isinstance(self.taper, str):
-            return TaperWeights((self.taper,), (1.0,))
+        # A taper would take from the covariance between points what makes one output the derivative of another.
+        length = self.taper if engine.problem.split is None else None
+        if not isinstance(length, str):
+            return TaperWeights((length,), (1.0,))
         best = int(np.argmax(fitted.approximate_evidence(score)))
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
         known = score.found(prior, theta, keep=True)
@@ -319,9 +320,8 @@ class Linearized(Strategy):
         if not (problem.rougher and tapers.scores and "candidate_weights" in smooth.report) or many_free:
             return smooth
         rougher = replace(problem, candidates=problem.rougher)
-        priors = rougher.priors("identity", score.engine.setup.law)
         try:
-            fitted = fit_candidates(rougher, priors, before=score.fitted)
+            fitted = fit_candidates(rougher, rougher.priors("identity", score.engine.setup.law), before=score.fitted)
             rough = self._tapers(fitted, score)
             if not (share := rough_share(tapers, rough)):
                 return smooth

@@ -166,6 +166,8 @@ def typical_size(expression: sympy.Expr, sizes: Mapping[sympy.Symbol, float]) ->
     if expression.is_Mul:
         return float(np.prod(inner))
     exponent = _exponent(expression)
+    if exponent is None and type(expression) is FUNCTIONS["power"]:
+        exponent = inner[1]  # K**n with n unknown: the 1e-9 of a concentration K is no zero
     if exponent is not None:
         return float(np.clip(np.float64(inner[0]) ** exponent, 1e-100, 1e100))
     return inner[0] if type(expression) is FUNCTIONS["abs"] else 1.0
