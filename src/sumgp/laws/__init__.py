@@ -26,5 +26,6 @@ from sumgp.laws.points import (
     typical_rows,
     unit_free_law,
 )
+from sumgp.laws.shared_constants import rival_constants
 from sumgp.laws.sizes import column_effects
 from sumgp.laws.sums import LinearConstraint, SumConstraint, Term

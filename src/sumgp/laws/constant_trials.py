@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +28,21 @@ BEYOND = 1e6  # residual, in units of a law's terms, where it has no value
 Residuals = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-def followed_trials(law: Law, f: np.ndarray, x: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Constants (M, U), their sums of squares (M,) and slopes (M, rows, U) in units ``size`` of the law's terms.
+class Trials(NamedTuple):
+    """What became of constants that were tried."""
+
+    constants: np.ndarray  # (M, U)
+    cost: np.ndarray  # (M,) sums of squares of the law's residuals, in units of its terms
+    slopes: np.ndarray  # (M, rows, U) of these residuals
+
+    @property
+    def turns(self) -> np.ndarray:
+        """(M,) how much the law changes on the way of all constants from zero; grows with an oscillation's frequency."""
+        return np.linalg.norm(self.slopes * self.constants[:, None, :], axis=(1, 2))
+
+
+def followed_trials(law: Law, f: np.ndarray, x: np.ndarray, size: np.ndarray, known: np.ndarray) -> Trials:
+    """Where trials end, first those that start at the ``known`` (K, U), for rows ``f`` and terms of this ``size``.
 
     Constants of curved effect are drawn from the sizes that the variables suggest: places, widths, rates and frequencies,
     each size of each constant in turn beside random ones of the others. The linear ones are then solved for, and all of
@@ -49,11 +63,13 @@ def followed_trials(law: Law, f: np.ndarray, x: np.ndarray, size: np.ndarray) ->
     held[:, curved] = HELD
     c, r, J = _step(at, c, *at(c), held)[:3]
     best = np.argsort(np.sum(r**2, axis=1), kind="stable")[:KEPT]
-    c, r, J, damping = c[best], r[best], J[best], np.full((len(best), 1), DAMPED)
+    c = np.vstack([known, c[best]])
+    r, J = at(c)
+    damping = np.full((len(c), 1), DAMPED)
     for _ in range(STEPS):
         c, r, J, better = _step(at, c, r, J, damping)
         damping = damping * np.where(better, 0.2, 10.0)[:, None]
-    return c, np.sum(r**2, axis=1), J
+    return Trials(c, np.sum(r**2, axis=1), J)
 
 
 def _step(at: Residuals, c: np.ndarray, r: np.ndarray, J: np.ndarray, damping: np.ndarray) -> tuple[np.ndarray, ...]:

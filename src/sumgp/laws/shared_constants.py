@@ -17,6 +17,10 @@ STEPS = 300  # of their search: an exponential with a large exponent takes about
 UNMET = 0.1  # rms residual, in units of a law's terms, above which constants are tried over a whole range
 TURNED = 3.0  # changes of a law by its own size, on the way of its constants from zero: slower ones may do as well
 NEARLY = 1.01  # sums of squares that tell frequencies apart differ by more
+AS_LIKELY = 3.0  # difference of log likelihoods that data of chance have
+FASTER = 2.0  # times an oscillation's frequency
+APART = 3.0  # sds of the noise, rms
+NOISELESS = 1e-6  # rms residual, in units of a law's terms, below which rows agree
 ALIKE = 1.0 + 1e-9  # sums of squares that differ by round-off
 
 
@@ -27,19 +31,16 @@ def shared_constants(law: Law, f: np.ndarray, x: np.ndarray, first: np.ndarray) 
     """
     U, n = len(law.unknowns), len(f)
 
-    def filled(constants: np.ndarray) -> np.ndarray:
-        return np.concatenate([f, np.tile(constants, (n, 1))], axis=1)
-
     with np.errstate(all="ignore"):
-        terms = law.magnitude(filled(first), x)
-        slopes = np.nan_to_num(law.jacobian(filled(first), x)[:, :, law.unknown_columns], posinf=0.0, neginf=0.0)
+        terms = law.magnitude(_filled(f, first), x)
+        slopes = np.nan_to_num(law.jacobian(_filled(f, first), x)[:, :, law.unknown_columns], posinf=0.0, neginf=0.0)
     if np.all(np.linalg.matrix_rank(slopes * np.where(first != 0, first, 1.0)) == U) or not np.isfinite(terms).any():
         return None
-    size = np.sqrt(np.nanmean(np.where(np.isfinite(terms), terms, np.nan) ** 2, axis=0))
+    size = _size(terms)
 
     def scaled(constants: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
-            left = law.residual(filled(constants), x) / size
+            left = law.residual(_filled(f, constants), x) / size
         return np.clip(np.nan_to_num(left, nan=BEYOND), -BEYOND, BEYOND).ravel()
 
     def reached(start: np.ndarray) -> OptimizeResult:
@@ -49,10 +50,10 @@ def shared_constants(law: Law, f: np.ndarray, x: np.ndarray, first: np.ndarray) 
     results = [reached(start) for start in (first, *np.outer(STARTS, np.ones(U)))]
     best = _slowest(results)
     with np.errstate(all="ignore"):
-        there = law.magnitude(filled(best.x), x) / size
+        there = law.magnitude(_filled(f, best.x), x) / size
     unmet = 2.0 * best.cost > UNMET**2 * np.sum(np.where(np.isfinite(there), there, 1.0) ** 2)
     if unmet or _turns(best.jac, best.x) > TURNED * np.sqrt(best.fun.size):
-        best = _slowest([*results, reached(_tried(law, f, x, size))])
+        best = _slowest([*results, reached(_tried(law, f, x, size, first))])
     found = best.x
     for i in np.flatnonzero(found < 0):  # of equal values, as r and -r of a circle, the positive one
         other = np.where(np.arange(U) == i, -found, found)
@@ -61,16 +62,54 @@ def shared_constants(law: Law, f: np.ndarray, x: np.ndarray, first: np.ndarray) 
     if not np.all(length > 0):
         return None
     own = np.maximum(np.abs(found), np.sqrt(best.fun.size) / length)  # or what changes the law by all of its terms
-    noise = max(2.0 * best.cost / max(best.fun.size - U, 1), np.finfo(float).tiny)
+    noise = max(2.0 * best.cost / max(best.fun.size - U, 1), NOISELESS**2)
     alone = (best.jac * own).T @ (best.jac * own) / (n * noise) + np.eye(U)
     return found, own * np.sqrt(np.diagonal(np.linalg.inv(alone)))
 
 
-def _tried(law: Law, f: np.ndarray, x: np.ndarray, size: np.ndarray) -> np.ndarray:
+def rival_constants(law: Law, f: np.ndarray, x: np.ndarray, found: np.ndarray, noise: np.ndarray) -> np.ndarray | None:
+    """Constants (U,) under which rows ``f`` (n, T) are as near to the law as under those ``found``, though between rows the
+    outputs differ by far more than their ``noise`` (T,); None where there are none. For laws that determine all outputs.
+
+    An oscillation more than twice as fast is none: rows that show another well cannot exclude it.
+    """
+    with np.errstate(all="ignore"):
+        trials = followed_trials(law, f, x, _size(law.magnitude(_filled(f, found), x)), found[None])
+    n = trials.slopes.shape[1]
+    close = trials.cost <= max(trials.cost[0] * np.exp(2.0 * AS_LIKELY / n), NOISELESS**2 * n)
+    rows = np.unique(x, axis=0)
+    between = 0.5 * (rows[1:] + rows[:-1])
+    usual = _outputs(law, trials.constants[0], between)
+    for constants in trials.constants[close & (trials.turns <= FASTER * trials.turns[0])]:
+        gap = (_outputs(law, constants, between) - usual) / noise
+        if np.any(np.mean(gap**2, axis=0) > APART**2):
+            return constants
+    return None
+
+
+def _outputs(law: Law, constants: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """(n, T) that a law linear in them gives."""
+    f = _filled(np.zeros((len(x), law.unknown_columns.start)), constants)
+    with np.errstate(all="ignore"):
+        slopes = law.jacobian(f, x)[:, :, : law.unknown_columns.start]
+        return -np.einsum("ntr,nr->nt", np.linalg.pinv(slopes), law.residual(f, x))
+
+
+def _filled(f: np.ndarray, constants: np.ndarray) -> np.ndarray:
+    """(n, C) outputs and constants, the same in all rows."""
+    return np.concatenate([f, np.tile(constants, (len(f), 1))], axis=1)
+
+
+def _size(terms: np.ndarray) -> np.ndarray:
+    """(R,) typical of a law's terms (n, R)."""
+    return np.sqrt(np.nanmean(np.where(np.isfinite(terms), terms, np.nan) ** 2, axis=0))
+
+
+def _tried(law: Law, f: np.ndarray, x: np.ndarray, size: np.ndarray, first: np.ndarray) -> np.ndarray:
     """Constants (U,) from trials of all sizes; of nearly equal minima the slowest oscillation."""
-    constants, cost, slopes = followed_trials(law, f, x, size)
-    nearly = np.flatnonzero(cost <= NEARLY * cost.min())
-    return constants[nearly[np.argmin([_turns(slopes[i], constants[i]) for i in nearly])]]
+    trials = followed_trials(law, f, x, size, first[None])
+    nearly = np.flatnonzero(trials.cost <= NEARLY * trials.cost.min())
+    return trials.constants[nearly[np.argmin(trials.turns[nearly])]]
 
 
 def _turns(slopes: np.ndarray, constants: np.ndarray) -> float:

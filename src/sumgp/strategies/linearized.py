@@ -28,7 +28,7 @@ from sumgp.solvers import Taper, WeightPosterior
 from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, fit_candidates, joined, mix, not_against_rows
 from sumgp.strategies.eliminated import disagreement, fit_eliminated, noise_given_law, short_enough, smoother
 from sumgp.strategies.left_out import FEWER_ROUGH, TAPERS, TaperWeights, rough_share, taper_weights
-from sumgp.strategies.only_numbers import fit_numbers, leaves_only_numbers
+from sumgp.strategies.only_numbers import fit_numbers
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import as_draws_disagree, stacked
 from sumgp.strategies.weight_component import Component, LawConditioning, given_data, law_report, plain_component
@@ -260,8 +260,8 @@ class Linearized(Strategy):
         if problem.law is None:
             return fit_eliminated(problem, self.draws)
         law = unit_free_law(problem.law, problem.data, problem.scaling)
-        if law.law.unknowns and leaves_only_numbers(problem, law):
-            return fit_numbers(problem, law)
+        if law.law.unknowns and (numbers := fit_numbers(problem, law)) is not None:
+            return numbers
         fitted = fit_candidates(problem, problem.priors("identity", law)).supported
         prior, theta = fitted.priors[fitted.best], fitted.maxima[fitted.best].theta
         ready = cache(partial(_prepared, problem, fitted))
