@@ -13,7 +13,7 @@ import sumgp
 from sumgp.laws import make_unit_free
 from sumgp.prediction.row_cells import Rows, given_cells
 from sumgp.strategies import Fitted
-from sumgp.strategies.left_out import LeftOut
+from sumgp.strategies.left_out import LeftOut, TrainingRows
 from sumgp.strategies.output_posterior import GridPoint, OutputPosterior, output_posterior
 from sumgp.strategies.own_outputs import Cells, OwnComponent, own_priors
 from sumgp.strategies.stacking import (
@@ -246,6 +246,19 @@ def test_joint_draws_have_the_means_and_the_spread_of_single_points() -> None:
     assert draws.std(axis=0) == pytest.approx(sd, rel=0.1)
     wide = replace(own, widening=2.0 * own.widening).marginals(x, test[::10, None])[1]
     assert wide == pytest.approx(4.0 * covariance)
+
+
+def test_rows_left_out_are_those_of_a_posterior_without_them_also_where_inputs_repeat() -> None:
+    generator = np.random.default_rng(1000)
+    x = np.repeat(np.linspace(0.0, 1.0, 8), 2)[:, None]
+    y = np.sin(6.0 * x[:, 0]) + 0.2 * generator.standard_normal(16)
+    points = [GridPoint(RBF(0.3), 1.0, 0.3, 1.0)]
+    component = independent_outputs((output_posterior(x, y, points),), 1.0)
+    found = component.left_out(TrainingRows(x, x, y[:, None]))
+    for row in range(16):
+        rest = np.delete(np.arange(16), row)
+        mean, _ = output_posterior(x[rest], y[rest], points).moments(x[row : row + 1])
+        assert y[row] - found.residual[row, 0] == pytest.approx(mean[0], abs=1e-6)
 
 
 def test_left_out_values_of_a_component_hold_each_measured_entry() -> None:

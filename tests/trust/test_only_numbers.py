@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ import sympy
 from scipy.optimize import curve_fit
 from scipy.stats import t as student
 
+import sumgp
 from sumgp import ConstrainedGP
 from sumgp.errors import SumGPWarning
 from sumgp.laws.formula import FormulaConstraint
 from sumgp.laws.shared_constants import shared_constants
+from sumgp.report.scores import lengthscales
 
 UNKNOWN = "unknown"
 ASKED = np.linspace(0.0, 10.0, 41)
@@ -148,3 +151,15 @@ def test_two_outputs_gaps_and_repeated_rows():
     there = np.column_stack([wave(ASKED, 2.0, 3.0, 1.0), 6.0 * np.cos(3.0 * ASKED + 1.0)])
     assert np.all(np.sqrt(np.mean((mean - there) ** 2, axis=0)) < [0.06, 0.18])
     assert np.mean((low <= there) & (there <= high)) > 0.7
+
+
+def test_a_saved_model_predicts_the_same_and_has_no_lengthscale(tmp_path: Path):
+    t = np.linspace(0.2, 10.0, 15)
+    gp = fitted(
+        "z = V*t/(K + t)", "V K", t, saturation(t, 10.0, 2.0) + 0.1 * np.random.default_rng(1000).standard_normal(15)
+    )
+    gp.save(tmp_path / "model.sumgp")
+    again = sumgp.load(tmp_path / "model.sumgp")
+    np.testing.assert_array_equal(again.predict(ASKED), gp.predict(ASKED))
+    assert np.isnan(lengthscales(gp)).all()
+    assert "kernel: none: the law leaves only constants open" in str(gp.fit_report_)

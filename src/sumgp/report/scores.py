@@ -15,7 +15,7 @@ from sumgp.paper_method import Transformed
 from sumgp.prediction import Posterior
 from sumgp.priors import read_noise
 from sumgp.report.drawing import Band, Curve, Panel, Points, Theme
-from sumgp.strategies import PosteriorComponent, RowNoise, TrainingRows, component_left_out, mixed
+from sumgp.strategies import OwnComponent, PosteriorComponent, RowNoise, RowsLeftOut, TrainingRows, component_left_out, mixed
 
 INTERVAL_95 = 1.959963984540054  # half width in standard deviations
 
@@ -54,7 +54,7 @@ def leave_one_out(model: ConstrainedGP) -> LeftOut:
         return LeftOut(unknown, unknown, np.full(data.y.shape, np.nan))
     widening = model.fit_report_.details.get("widening", 1.0)
     rows = TrainingRows(scaling.inputs(data.x), data.x, scaling.outputs(data.y))
-    parts = [component_left_out(c, rows, _row_noise(model, c), widening=widening) for c in fitted.components]
+    parts = [_each_left_out(model, c, rows, widening) for c in fitted.components]
     found = mixed(parts, fitted.weights)
     measured = data.measured
     with np.errstate(invalid="ignore"):
@@ -65,6 +65,12 @@ def leave_one_out(model: ConstrainedGP) -> LeftOut:
     any_measured = measured.any(axis=0)
     rmse = np.where(any_measured, np.sqrt(squares.sum(axis=0) / counts), np.nan)
     return LeftOut(rmse * scaling.y_scale, np.where(any_measured, inside.sum(axis=0) / counts, np.nan), standardised)
+
+
+def _each_left_out(model: ConstrainedGP, component: PosteriorComponent, rows: TrainingRows, widening: float) -> RowsLeftOut:
+    if isinstance(component, OwnComponent):
+        return component.left_out(rows)
+    return component_left_out(component, rows, _row_noise(model, component), widening=widening)
 
 
 def _row_noise(model: ConstrainedGP, component: PosteriorComponent) -> RowNoise:

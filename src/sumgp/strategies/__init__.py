@@ -4,6 +4,7 @@ from sumgp.strategies.averaging import LARGEST_INTEGRATED, Candidates, Score, fi
 from sumgp.strategies.collocated import Collocated
 from sumgp.strategies.conditioned import Conditioned
 from sumgp.strategies.eliminated import CONTRADICTED
+from sumgp.strategies.left_out import LeftOut as RowsLeftOut
 from sumgp.strategies.left_out import RowNoise, TrainingRows, component_left_out, mixed
 from sumgp.strategies.linearized import LawEngine, Linearized, law_spacing
 from sumgp.strategies.open_constants import warn_of_open_constants

@@ -29,6 +29,14 @@ AHEAD = 5.0  # log evidence of curves over constants: 1 in 300 data sets of true
 DETERMINED = 1e-9  # smallest singular value over the largest of the outputs' slopes
 
 
+class ConstantsAlone(Component):
+    """Predictions from constants: no curve has a say, so that there is no lengthscale either."""
+
+    def lengthscales(self) -> list[np.ndarray]:
+        """None."""
+        return []
+
+
 def fit_numbers(problem: FitProblem, law: UnitFreeLaw) -> Fitted | None:
     """Constants by least squares, in the form that all predictions are made of; None where curves are open as well.
 
@@ -149,4 +157,4 @@ def _component(problem: FitProblem, law: UnitFreeLaw, prior: MultitaskPrior, the
     start[:, : problem.n_outputs] = -np.einsum("ntr,nr->nt", np.linalg.pinv(outputs), law.residual(start, x_law))
     solution = solve_laws(law, x_law, mean[None], (flat @ flat.T)[None], start[None], FULL)[0]
     noise = prior.noise.typical(theta[prior.noise_slice])
-    return Component(posterior, theta, noise, prior.n_outputs, law, LawConditioning(x, root, solution, None))
+    return ConstantsAlone(posterior, theta, noise, prior.n_outputs, law, LawConditioning(x, root, solution, None))

@@ -201,6 +201,17 @@ def _kept(log_weight: np.ndarray, size: np.ndarray, kernels: list[tuple[Kernel, 
     return [p._replace(weight=p.weight / whole) for p in points]
 
 
+def fitted_rows(fitted_x: np.ndarray, fitted_y: np.ndarray, x: np.ndarray, y: np.ndarray) -> list[int]:
+    """Positions of the values y (n,) at x (n, D) among those fitted; of several at one place the nearest."""
+    places: dict[tuple[float, ...], list[int]] = {}
+    for k, row in enumerate(fitted_x.tolist()):
+        places.setdefault(tuple(row), []).append(k)
+    return [
+        min(places[tuple(row)], key=lambda k: abs(fitted_y[k] - value))
+        for row, value in zip(x.tolist(), y.tolist(), strict=True)
+    ]
+
+
 @dataclass(frozen=True)
 class OutputPosterior:
     """One output given its own data, unit-free: G kernels s^2 (K + m 1 1^T) with weights, each conditioned on n values."""
@@ -264,11 +275,10 @@ class OutputPosterior:
         mean = self.weights @ np.array(means)
         return mean, self.weights @ (np.array(variances) + (np.array(means) - mean) ** 2)
 
-    def without(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Residuals and variances (n,), noise included, of the values fitted at x (n, D), each left out."""
+    def without(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals and variances (n,), noise included, of the values y (n,) fitted at x (n, D), each left out."""
         residual, variance = self.left_out(None)
-        place = {tuple(row): k for k, row in enumerate(self.x.tolist())}
-        rows = [place[tuple(row)] for row in x.tolist()]
+        rows = fitted_rows(self.x, self.factors[0] @ (self.factors[0].T @ self.alphas[0]), x, y)
         return residual[rows], variance[rows]
 
     def covariance(self, x: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from sumgp.hyperparameters import noises_differ
 from sumgp.laws import UnitFreeLaw, project, projected_draws
 from sumgp.priors import MultitaskPrior, OneOutputTask
 from sumgp.solvers import JointGaussian
-from sumgp.strategies.left_out import GOLDEN
+from sumgp.strategies.left_out import GOLDEN, LeftOut, TrainingRows
 from sumgp.strategies.output_posterior import OutputPosterior, families, grid_of
 from sumgp.strategies.problem import FitProblem, LocalPosterior, PosteriorComponent
 from sumgp.strategies.vecchia_output import MapOutput
@@ -97,12 +97,19 @@ class OwnComponent(PosteriorComponent):
         covariance = sd[:, :, None] * self.correlation * sd[:, None, :] - np.diag(self.noise)
         return LocalPosterior(*with_soft_errors(mean, covariance, self.error_variances))
 
+    def left_out(self, rows: TrainingRows) -> LeftOut:
+        """Each row of the fit given the others, kernels weighed anew: the form for one posterior is none for averages."""
+        cells = Cells(rows.y, ~np.isnan(rows.y))
+        found = self.without_cells(rows.x, rows.x_law, cells, closed=False)
+        mean, variance = (part[:, : self.n_outputs] for part in (found.mean, np.einsum("ncc->nc", found.covariance)))
+        return LeftOut(rows.y - mean, np.where(cells.used, variance + self.noise, np.nan), np.zeros(len(mean)))
+
     def alone(self, x: np.ndarray, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         """Means and variances (n, T) of each output by itself; where the fit has used its cell, without that cell."""
         mean, variance = (np.stack(part, axis=1) for part in zip(*(o.moments(x) for o in self.outputs), strict=True))
         for t, output in enumerate(self.outputs):
             rows = np.flatnonzero(cells.used[:, t])
-            residual, whole = output.without(x[rows])
+            residual, whole = output.without(x[rows], cells.y[rows, t])
             mean[rows, t], variance[rows, t] = cells.y[rows, t] - residual, np.maximum(whole - output.noise, 0.0)
         return mean, self.widening**2 * variance
 

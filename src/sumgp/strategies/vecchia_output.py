@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import softmax
 
 from sumgp.solvers.vecchia import LatentField
+from sumgp.strategies.output_posterior import fitted_rows
 
 LEAST_LEFT = 1e-6  # of the noise variance: what a row does not know of itself, at least; round-off and averages over nodes
 
@@ -51,14 +52,13 @@ class MapOutput:
         ratio = np.sqrt(self.moments(x)[1] / np.diagonal(whole))
         return whole * ratio[:, None] * ratio
 
-    def without(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Residuals and variances (n,), noise included, of the values fitted at x (n, D), each left out.
+    def without(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals and variances (n,), noise included, of the values y (n,) fitted at x (n, D), each left out.
 
         In units of the noise a value with posterior mean m and variance v has, left out, the residual (y - m) / (1 - v) and
         the variance 1 / (1 - v). The weight of a kernel is then that over the density that it gives the value.
         """
-        place = {tuple(row): k for k, row in enumerate(self.fields[0].x.tolist())}
-        rows = [place[tuple(row)] for row in x.tolist()]
+        rows = fitted_rows(self.fields[0].x, self.scales[0] * self.fields[0].pulled[:, 0], x, y)
         residual, variance = (np.empty((len(self.fields), len(x))) for _ in range(2))
         for g, (field, scale) in enumerate(zip(self.fields, self.scales, strict=True)):
             found = field.at_own_rows if field.is_small else field.marginals(x)

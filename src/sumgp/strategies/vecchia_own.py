@@ -174,7 +174,7 @@ def _own(scored: FitProblem, outputs: tuple[MapOutput, ...], law: UnitFreeLaw | 
     residual, variance = np.full(y.shape, np.nan), np.full(y.shape, np.nan)
     for t, output in enumerate(outputs):
         seen = ~np.isnan(y[:, t])
-        residual[seen, t], variance[seen, t] = output.without(scored.x[seen])
+        residual[seen, t], variance[seen, t] = output.without(scored.x[seen], y[seen, t])
     values = LeftOut(residual, noise + WIDENING**2 * np.maximum(variance - noise, 0.0))
     component = OwnComponent(outputs, shrunk_correlation(values), np.zeros(0), noise, len(outputs), law, WIDENING)
     component = replace(component, closed=closed_imbalance(scored) is not None)
