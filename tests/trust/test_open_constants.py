@@ -140,3 +140,16 @@ def test_constants_of_which_only_one_combination_matters(law):
 def test_a_law_that_constants_of_zero_meet_is_refused(law, constants):
     with pytest.raises(ConstraintError, match="only ratios of constants matter; give the value of one of them"):
         fitted(law, "zv", constants, lambda t: np.column_stack([np.sin(t), np.cos(t)]), [0.1, 0.1])
+
+
+def test_the_law_says_as_much_of_curves_where_its_constant_is_open():
+    """Beside the wide prior of a constant the law said nothing of noise and lengthscale: c was off by 8 sds."""
+    t = np.linspace(0.0, 6.0, 12)
+    truth = np.column_stack([2.0 + np.sin(t), 6.0 / (2.0 + np.sin(t))])
+    noise = 0.07 * truth.std(axis=0)
+    y = truth + noise * np.random.default_rng(1019).standard_normal(truth.shape)
+    gp = ConstrainedGP("x*y = c", outputs=["x", "y"], inputs=["t"], constants={"c": UNKNOWN}).fit(t, y)
+    found = gp.posterior(T[:1]).constants().loc["c"]
+    assert abs(found["mean"] - 6.0) < 3.0 * found["sd"]
+    (low, high) = gp.posterior(t).interval()
+    assert np.mean((low <= truth) & (truth <= high)) > 0.6  # was .28

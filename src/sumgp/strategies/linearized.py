@@ -85,10 +85,10 @@ class LawEngine:
 
     @classmethod
     def calibrated(cls, problem: FitProblem, setup: LawSetup, state: LawState) -> LawEngine:
-        """With the law's sd in the evidence from its rms size, row by row, in a posterior for reference."""
+        """With the law's sd in the evidence from its rms size, constants held, row by row, in a posterior for reference."""
         J = setup.law.jacobian(state.mean, setup.x_law)
-        n = len(J)
-        size = np.sqrt(np.mean(np.sum(np.einsum("nrc,ncw->nrw", J, state.root) ** 2, axis=2), axis=0))
+        J[:, :, setup.law.constants] = 0.0  # their priors are wide: beside them the law would say nothing of curves
+        n, size = len(J), np.sqrt(np.mean(np.sum(np.einsum("nrc,ncw->nrw", J, state.root) ** 2, axis=2), axis=0))
         share = EVIDENCE_SHARE * np.sqrt(n / EVIDENCE_POINTS)
         return cls(problem, setup, law_sd=np.tile(np.maximum(share * size, 1e-12), n))
 
