@@ -153,3 +153,13 @@ def test_the_law_says_as_much_of_curves_where_its_constant_is_open():
     assert abs(found["mean"] - 6.0) < 3.0 * found["sd"]
     (low, high) = gp.posterior(t).interval()
     assert np.mean((low <= truth) & (truth <= high)) > 0.6  # was .28
+
+
+def test_points_that_count_on_their_own_do_not_tell_a_constant_again_and_again():
+    """A law that speaks at each point alone took 60 points for as many measurements of the radius: it was off by 6 sds."""
+    t = np.linspace(0.0, 6.0, 12)
+    y = 2.0 * np.column_stack([np.cos(t), np.sin(t)]) + 0.1 * np.random.default_rng(1013).standard_normal((12, 2))
+    gp = ConstrainedGP("x**2 + y**2 = c**2", outputs=["x", "y"], inputs=["t"], constants={"c": UNKNOWN}).fit(t, y)
+    found = gp.posterior(T[:1]).constants().loc["c"]
+    assert abs(found["mean"] - 2.0) < 3.0 * found["sd"]
+    assert "0.0" not in gp.fit_report_["taper_weights"]

@@ -284,10 +284,10 @@ class TaperWeights:
     @classmethod
     def of_scores(cls, scores: Sequence[float], averaged: bool, without_law: float = -np.inf) -> TaperWeights:
         """Belief times density for each of TAPERS; unless ``averaged``, the one of highest weight."""
-        shares = softmax(np.log(BELIEFS) + np.array(scores))
+        shares = softmax(np.log(BELIEFS[: len(scores)]) + np.array(scores))
         if not averaged:
-            shares = np.eye(len(TAPERS))[int(np.argmax(shares))]
-        return cls(TAPERS, tuple(shares.tolist()), tuple(scores), without_law)
+            shares = np.eye(len(scores))[int(np.argmax(shares))]
+        return cls(TAPERS[: len(scores)], tuple(shares.tolist()), tuple(scores), without_law)
 
     @property
     def heaviest(self) -> float | None:
@@ -297,7 +297,7 @@ class TaperWeights:
     @property
     def log_density(self) -> float:
         """Of the left-out rows, all tapers together."""
-        return float(logsumexp(np.log(BELIEFS) + np.array(self.scores)))
+        return float(logsumexp(np.log(BELIEFS[: len(self.scores)]) + np.array(self.scores)))
 
     def in_turn(self) -> Iterator[float | None]:
         """Lengths without end, each as often as its weight says."""

@@ -310,7 +310,9 @@ class Linearized(Strategy):
         best = int(np.argmax(fitted.approximate_evidence(score)))
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
         known = score.found(prior, theta, keep=True)
-        imposed = engine.components([(prior, theta)] * len(TAPERS), TAPERS, [known] * len(TAPERS), ENOUGH)
+        # Points that each speak alone would each be a measurement of a constant that all of them share.
+        lengths = TAPERS[:-1] if engine.setup.law.law.unknowns else TAPERS
+        imposed = engine.components([(prior, theta)] * len(lengths), lengths, [known] * len(lengths), ENOUGH)
         return taper_weights(engine.problem, prior, theta, imposed, plain_component(engine.problem, prior, theta))
 
     def _with_rougher(self, smooth: Mixed, tapers: TaperWeights, score: LawScores) -> Mixed:
