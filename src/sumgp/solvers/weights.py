@@ -139,15 +139,18 @@ class FeatureMap:
         offset = None if self.offset is None else SlopeOfOffset(self.offset, order, x_scale)
         return replace(self, terms=tuple(replace(term, order=order) for term in self.terms), offset=offset)
 
-    def widened(self, factor: float) -> FeatureMap:
-        """The same features with standard deviations ``factor`` times as large."""
-        return replace(self, terms=tuple(replace(term, B=factor * term.B) for term in self.terms))
+
+MANY_WEIGHTS = 600  # points times outputs: with fewer, weights cost little
+ROUND_OFF = 1e-12  # share of a kernel's variance that pivots leave open at the points in any case
+# The most of it, which is a thousandth in standard deviations; and its share in the square of the noise's share, with which
+# it changes what left-out rows are told by a hundredth.
+MOST_UNSEEN, UNSEEN = 1e-6, 1e-2
 
 
 def build_features(
     prior: MultitaskPrior, theta: np.ndarray, points: np.ndarray, totals: Callable[[np.ndarray], np.ndarray] | None = None
 ) -> FeatureMap | LatentFeatures:
-    """Feature map of the prior at theta that is exact at ``points`` (unit-free inputs).
+    """Feature map of the prior at theta that is exact at ``points`` (unit-free inputs), as far as the noise lets it be seen.
 
     ``totals`` maps law inputs to the unit-free right sides of the prior's task law.
     """
@@ -167,12 +170,12 @@ def build_features(
         first = _within_law(first, offset.F)
     roots = [_lean(root) for root in (first, *(symmetric_root(S) for S in hyper.Sigmas[1:]))]
     T, U, Q = prior.n_outputs, len(prior.unknown), len(prior.soft)
-    terms = []
+    terms, unseen = [], _unseen_share(prior, theta, len(points))
     for r, (kernel, root) in enumerate(zip(hyper.kernels, roots, strict=True)):
         soft = np.sqrt(prior.soft * prior.soft_share) if r == 0 else np.zeros(0)
         B = _place(root, soft, T, U, Q)
         shift = prior.mean_variance if r == 0 and prior.mean_shape == "task" else 0.0
-        pivots, factor = pivoted_cholesky(kernel(points))
+        pivots, factor = pivoted_cholesky(kernel(points), unseen)
         terms.append(TermFeatures(kernel, points[pivots], factor[pivots], B, shift))
     empty = np.zeros((0, points.shape[1]))
     if prior.mean_shape == "identity":
@@ -182,6 +185,15 @@ def build_features(
         B = np.eye(T + U + Q)[:, T : T + U] * np.sqrt(prior.unknown)
         terms.append(TermFeatures(None, empty, np.zeros((0, 0)), B, 1.0))
     return FeatureMap(tuple(terms), offset, T + U + Q)
+
+
+def _unseen_share(prior: MultitaskPrior, theta: np.ndarray, n_points: int) -> float:
+    """Share of kernels' variances that features may leave open at ``n_points`` points: more where there are many weights."""
+    if n_points * prior.n_outputs <= MANY_WEIGHTS:
+        return ROUND_OFF
+    noise = float(np.min(prior.noise.variances(theta[prior.noise_slice])))
+    size = float(np.max(np.sum([np.diagonal(Sigma) for Sigma in prior.Sigmas(theta)], axis=0)))
+    return float(np.clip(UNSEEN * (noise / max(size, noise)) ** 2, ROUND_OFF, MOST_UNSEEN))
 
 
 def _within_law(root: np.ndarray, F: np.ndarray) -> np.ndarray:
@@ -257,10 +269,6 @@ class WeightPosterior:
     def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> WeightPosterior:
         """The derivatives of all columns."""
         return replace(self, features=self.features.differentiated(order, x_scale))
-
-    def widened(self, factor: float) -> WeightPosterior:
-        """The same means with all standard deviations ``factor`` times as large."""
-        return WeightPosterior(self.features.widened(factor), self.mean / factor, self.root)
 
 
 def condition_on_data(
