@@ -182,8 +182,8 @@ def against_points(blocks: np.ndarray, K: np.ndarray) -> np.ndarray:
     return np.einsum("tiuj,ij->tu", blocks, K)
 
 
-KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions
-KRONECKER_ENTRIES = 100  # of the data: with fewer there is no time to be saved
+KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions, up to a few hundred values
+KRONECKER_ENTRIES, ENTRIES_OF_TWO = 100, 300  # of the data: with fewer, or of two outputs, there is no time to be saved
 FEW_VALUES, FEW_ROWS = 300, 100  # measured, up to which one factor of all takes no longer than looking for features
 FEW_OF_ONE = 200  # the same for one of several outputs that have nothing in common
 MOST_WEIGHTS = 0.2  # for each measured value, up to which features are faster than one dense factor
@@ -247,7 +247,7 @@ class Automatic(Solver):
     """Few features where many values are smooth, Kronecker wherever it is exact and measured to be faster, else dense."""
 
     def _chosen(self, prior: MultitaskPrior, y: np.ndarray) -> Dense | Kronecker:
-        large = y.shape[1] >= KRONECKER_OUTPUTS and y.size >= KRONECKER_ENTRIES
+        large = y.shape[1] > 1 and y.size >= (ENTRIES_OF_TWO if y.shape[1] < KRONECKER_OUTPUTS else KRONECKER_ENTRIES)
         return Kronecker() if large and fits_kronecker(prior, y) else Dense()
 
     def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
@@ -266,6 +266,20 @@ class Automatic(Solver):
         complete = isinstance(exact, KroneckerEvidence) and measured == y.size
         most = MOST_WEIGHTS_OF_ROWS * len(y) if complete else MOST_WEIGHTS * measured
         return LowRankEvidence(prior, x, y, exact, int(most))
+
+
+FEW_COLUMNS = 8  # up to which products of single columns are faster than a stack of small matrix products
+
+
+def squares(root: np.ndarray) -> np.ndarray:
+    """(n, C, C) root root^T at each point, of (n, C, w)."""
+    n, C, _ = root.shape
+    if C > FEW_COLUMNS:
+        return root @ root.transpose(0, 2, 1)
+    result = np.empty((n, C, C))
+    for c, d in zip(*np.tril_indices(C), strict=True):
+        result[:, c, d] = result[:, d, c] = np.einsum("nw,nw->n", root[:, c], root[:, d])
+    return result
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,14 @@ from sumgp.lawsolve import (
     turns,
 )
 from sumgp.priors import MultitaskPrior
-from sumgp.solvers import Taper, WeightPosterior
+from sumgp.solvers import IndependentOutputs, Taper, WeightPosterior
 from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, fit_candidates, joined, mix, not_against_rows
 from sumgp.strategies.eliminated import disagreement, fit_eliminated, noise_given_law, short_enough, smoother
 from sumgp.strategies.left_out import FEWER_ROUGH, TAPERS, TaperWeights, rough_share, taper_weights
 from sumgp.strategies.only_numbers import fit_numbers, leaves_only_numbers
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import as_draws_disagree, stacked
-from sumgp.strategies.weight_component import Component, LawConditioning, given_data, law_report, plain_component
+from sumgp.strategies.weight_component import Component, LawConditioning, given_data, plain_component
 
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
 EVIDENCE_POINTS = 120.0  # law points for which ``EVIDENCE_SHARE`` holds: the sd grows with the root of their number
@@ -48,15 +48,14 @@ HOPELESS = -1e6  # score of hyperparameters under which the law cannot be impose
 class LawState:
     """Posterior given the data at the law's points."""
 
-    posterior: WeightPosterior
+    posterior: WeightPosterior | IndependentOutputs
     mean: np.ndarray  # (n, C)
     root: np.ndarray  # (n, C, weights)
 
     def covariance(self, taper: Taper | None, x: np.ndarray) -> np.ndarray:
         """(nC, nC) covariance between the points, tapered where asked."""
         n, C, _ = self.root.shape
-        flat = self.root.reshape(n * C, -1)
-        P = flat @ flat.T
+        P = self.posterior.between(self.root)
         return P if taper is None else taper.apply(P.reshape(n, C, n, C), x, x).reshape(n * C, n * C)
 
 
@@ -291,14 +290,14 @@ class Linearized(Strategy):
         if weigh is not None:
             by_data = partial(mix, problem, fitted, _in_turn(score, tapers), None, draws)
             average = not_against_rows(problem, average, tapers, by_data)
-        components, weights, report = self._with_rougher(average, tapers, score)
-        report |= tapers.report() | law_report(components, weights) | {"law_starts": 1 + len(engine.branches)}
+        average = self._with_rougher(average, tapers, score)
+        report = average.report | tapers.report() | average.law_report() | {"law_starts": 1 + len(engine.branches)}
         if problem.split is not None:
             report["status"] = disagreement(problem, prior, theta) or doubt or report["status"]
             report["lengthscale_factor"] = engine.factor
         jointly = None if tapers.heaviest == 0.0 else engine.components
-        kinds = stacked(problem, Fitted(components, weights, engine.onto, report), engine.setup.law, jointly=jointly)
-        return as_draws_disagree(problem, kinds)
+        fit = Fitted(average.components, average.weights, engine.onto, report)
+        return as_draws_disagree(problem, stacked(problem, fit, engine.setup.law, jointly=jointly))
 
     def _tapers(self, fitted: Candidates, score: LawScores) -> TaperWeights:
         """Those asked for, or all of them, weighed at the best candidate's maximum."""

@@ -12,10 +12,10 @@ from sklearn.gaussian_process.kernels import Matern
 from sumgp.laws import UnitFreeLaw
 from sumgp.lawsolve import FULL, solve_laws
 from sumgp.priors import Candidate, MultitaskPrior
-from sumgp.strategies.averaging import fit_candidates
+from sumgp.strategies.averaging import Mixed, fit_candidates
 from sumgp.strategies.eliminated import noise_given_law
 from sumgp.strategies.problem import FitProblem, Fitted
-from sumgp.strategies.weight_component import Component, LawConditioning, given_data, law_report
+from sumgp.strategies.weight_component import Component, LawConditioning, given_data
 
 FREE = 30.0  # sd of the outputs before the data, in units of their spread: with 10 or 1,000 intervals differ by a per cent
 APART = 0.1  # lengthscale, in the least distance of two rows: none tells anything of another but by the constants
@@ -60,7 +60,7 @@ def fit_numbers(problem: FitProblem, law: UnitFreeLaw) -> Fitted:
         draws = [_with(prior, theta, 0.5 * np.log(left.degrees / value)) for value in quantiles]
     components = tuple(_component(problem, law, prior, each) for each in draws)
     weights = np.full(len(components), 1.0 / len(components))
-    report = law_report(components, weights) | {"kernel": "none: the law leaves only constants open"}
+    report = Mixed(components, weights, {}).law_report() | {"kernel": "none: the law leaves only constants open"}
     return Fitted(components, weights, law, report | {"uncertainty": problem.uncertainty, "log_evidence": left.log_density})
 
 

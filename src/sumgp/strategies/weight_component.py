@@ -9,12 +9,22 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sumgp.errors import Status, warn
 from sumgp.laws import Bend, Projection, UnitFreeLaw, bend, project, projected_draws
 from sumgp.lawsolve import LawSolution, SecondOrder
 from sumgp.numerics import solve_lower
 from sumgp.priors import MultitaskPrior, lengthscale_mask
-from sumgp.solvers import JointGaussian, Taper, WeightPosterior, build_features, condition_on_data, squares
+from sumgp.solvers import (
+    MANY_VALUES,
+    IndependentOutputs,
+    JointGaussian,
+    Taper,
+    WeightPosterior,
+    are_apart,
+    build_features,
+    condition_on_data,
+    independent_outputs,
+    squares,
+)
 from sumgp.strategies.problem import FitProblem, LocalPosterior, PosteriorComponent
 
 FLAT = 0.05  # standard deviation across the law, relative to that along it, below which draws start in the tangent
@@ -200,7 +210,7 @@ class Component(PosteriorComponent):
     Standard deviations are ``widening`` times those of ``posterior`` and ``conditioning``.
     """
 
-    posterior: WeightPosterior
+    posterior: WeightPosterior | IndependentOutputs
     theta: np.ndarray
     noise: np.ndarray  # (T,) variances
     n_outputs: int
@@ -321,9 +331,12 @@ class Component(PosteriorComponent):
 
 def given_data(
     problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray, also: np.ndarray | None = None
-) -> WeightPosterior:
+) -> WeightPosterior | IndependentOutputs:
     """Weights given the data alone, exact at the training inputs and at the points ``also`` (unit-free)."""
-    features = build_features(prior, theta, problem.x if also is None else np.vstack([problem.x, also]))
+    points = problem.x if also is None else np.vstack([problem.x, also])
+    if problem.y.size > MANY_VALUES and are_apart(prior):
+        return independent_outputs(prior, theta, points, problem.x, problem.data.x, problem.y)
+    features = build_features(prior, theta, points)
     return condition_on_data(prior, theta, features, problem.x, problem.data.x, problem.y)
 
 
@@ -333,17 +346,3 @@ def plain_component(
     """Posterior given the data alone; with a ``law`` each point is moved onto it."""
     noise = prior.noise.typical(theta[prior.noise_slice])
     return Component(given_data(problem, prior, theta), theta, noise, prior.n_outputs, law)
-
-
-def law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[str, Any]:
-    """Worst status among components that carry weight, also warned of, and the steps taken."""
-    imposed = [(w, c.conditioning) for w, c in zip(weights, components, strict=True) if c.conditioning is not None]
-    solutions = [(w, conditioning.solution) for w, conditioning in imposed]
-    if not solutions:
-        return {"status": Status.CONVERGED, "law_steps": 0}
-    bad = [(w, s) for w, s in solutions if s.status != Status.CONVERGED]
-    share = sum(w for w, _ in bad)
-    status = Status.CONVERGED if share < 0.2 else max(bad, key=lambda pair: pair[0])[1].status
-    if status != Status.CONVERGED:
-        warn(f"the law was imposed with status: {status}; {Status.of(status).remedy}")
-    return {"status": status, "law_steps": int(np.mean([s.steps for _, s in solutions])), "unconverged_weight": float(share)}
