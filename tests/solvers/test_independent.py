@@ -9,6 +9,7 @@ import pytest
 from equivalence.small_problems import small_prior, some_theta
 from sklearn.gaussian_process.kernels import RBF, Matern
 
+from sumgp.files.nodes import Reader, Writer
 from sumgp.priors import MultitaskPrior, OneOutputTask
 from sumgp.solvers import IndependentOutputs, are_apart, build_features, condition_on_data, independent_outputs
 from sumgp.strategies.weight_component import Component
@@ -58,6 +59,14 @@ def test_covariances_between_points_are_those_of_the_root(both: tuple[Component,
 def test_slopes_are_the_same(both: tuple[Component, Component]) -> None:
     slopes = [c.differentiated((1,), np.ones(1)).marginals(X[5:9], X[5:9])[0] for c in both]
     np.testing.assert_allclose(slopes[0], slopes[1], atol=1e-4)
+
+
+def test_a_stored_component_says_the_same(both: tuple[Component, Component]) -> None:
+    writer = Writer(None)
+    node = writer.write(both[0])
+    again = Reader(writer.arrays).read(node)
+    for before, after in zip(both[0].marginals(ASKED, ASKED), again.marginals(ASKED, ASKED), strict=True):
+        np.testing.assert_array_equal(after, before)
 
 
 def test_only_outputs_without_common_columns_are_taken_apart() -> None:

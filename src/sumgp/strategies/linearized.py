@@ -41,6 +41,7 @@ ANOTHER_BRANCH = 1.0  # by how much the log evidence of a law is higher on one
 MOST_TOGETHER = 1_000_000  # entries of covariances in one law solve: with more, memory takes longer than calls do
 ASTRAY = 10.0  # a log evidence so far below the highest is looked for again from where that was found
 DRAWS_FOR_BRANCHES = 4  # times as many draws where the law can be met on several branches
+SHORT, WELL_TOLD = 1.0, 400  # taper to neighbours, measured values: with more, the law's weights gain nothing (30 tables)
 HOPELESS = -1e6  # score of hyperparameters under which the law cannot be imposed
 
 
@@ -54,9 +55,8 @@ class LawState:
 
     def covariance(self, taper: Taper | None, x: np.ndarray) -> np.ndarray:
         """(nC, nC) covariance between the points, tapered where asked."""
-        n, C, _ = self.root.shape
-        P = self.posterior.between(self.root)
-        return P if taper is None else taper.apply(P.reshape(n, C, n, C), x, x).reshape(n * C, n * C)
+        P, shape = self.posterior.between(self.root), self.root.shape[:2] * 2
+        return P if taper is None else taper.apply(P.reshape(shape), x, x).reshape(P.shape)
 
 
 @dataclass(frozen=True)
@@ -280,10 +280,11 @@ class Linearized(Strategy):
             engine = replace(branch, louder=louder)
         score = LawScores(engine, fitted, states)
         tapers = self._tapers(fitted, score)
-        # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours. Under a prior
-        # that obeys a differential law the data say enough. With many, the law's evidence would leave one draw alone.
+        # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours. Where it reaches
+        # no further, many data say enough; under a differential law all do. Many hyperparameters would leave one draw alone.
         many_free = max(p.n_parameters for p in fitted.priors) > MANY_FREE
-        weigh = None if tapers.heaviest == 0.0 or problem.split is not None or many_free else score
+        reach, farthest = tapers.heaviest, SHORT if problem.data.measured.sum() > WELL_TOLD else 0.0
+        weigh = None if (reach is not None and reach <= farthest) or problem.split is not None or many_free else score
         several = 0 if engine.leaves_numbers else len(engine.branches)  # whose weights hang on many hyperparameters
         draws = self.draws * (DRAWS_FOR_BRANCHES if several and problem.uncertainty == "integrated" else 1)
         average = mix(problem, fitted, _in_turn(score, tapers), weigh, draws, undecided=0 < several < len(states))
