@@ -83,7 +83,7 @@ def test_another_prior_has_scores_of_its_own() -> None:
     assert engine.asked.count((4.0, True)) == 2
 
 
-class Mixing(Exception):
+class StoppedError(Exception):
     """Raised where hyperparameters would be averaged over: its argument says whether a law weighs them."""
 
 
@@ -92,12 +92,12 @@ def test_many_data_are_not_weighed_by_a_law_that_reaches_neighbours_alone(
     monkeypatch: pytest.MonkeyPatch, taper: float, many: int, weighed: bool
 ) -> None:
     def mix(problem: Any, fitted: Any, build: Any, score: LawScores | None, *rest: Any, **more: Any) -> None:
-        raise Mixing(score is not None)
+        raise StoppedError(score is not None)
 
     monkeypatch.setattr(linearized, "WELL_TOLD", many)
     monkeypatch.setattr(linearized, "mix", mix)
     t = np.linspace(0.0, 3.0, 12)
     gp = ConstrainedGP("a**2 + b**2 = 1", outputs=["a", "b"], kernel=RBF(1.0), restarts=0, strategy=Linearized(taper=taper))
-    with pytest.raises(Mixing) as found:
+    with pytest.raises(StoppedError) as found:
         gp.fit(t, np.column_stack([np.cos(t), np.sin(t)]) + 0.1 * np.random.default_rng(0).standard_normal((12, 2)))
     assert found.value.args == (weighed,)

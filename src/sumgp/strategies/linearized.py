@@ -280,8 +280,8 @@ class Linearized(Strategy):
             engine = replace(branch, louder=louder)
         score = LawScores(engine, fitted, states)
         tapers = self._tapers(fitted, score)
-        # A law that speaks point by point says nothing about hyperparameters, which are about neighbours. Where it reaches no
-        # further, many data say enough; under a differential law all do. Many hyperparameters would leave one draw alone.
+        # A law that speaks point by point says nothing about hyperparameters, which are about neighbours. Where it reaches
+        # these alone, many data say enough; under a differential law all do. Many hyperparameters would leave one draw.
         many_free = max(p.n_parameters for p in fitted.priors) > MANY_FREE
         reach, farthest = tapers.heaviest, SHORT if problem.data.measured.sum() > WELL_TOLD else 0.0
         weigh = None if (reach is not None and reach <= farthest) or problem.split is not None or many_free else score
