@@ -100,20 +100,3 @@ def test_kronecker_is_refused_where_it_is_not_exact() -> None:
     for prior, outputs in cases:
         with pytest.raises(DataError, match=r"Kronecker\(\) needs one kernel term.*use Dense\(\)"):
             Kronecker().evidence(prior, x, outputs)
-
-
-def test_two_outputs_have_this_form_from_a_few_hundred_values_on() -> None:
-    prior = small_prior(2, mean_shape="identity")
-    x = np.linspace(0.0, 1.0, 150)[:, None]
-    y = np.column_stack([np.sin(9.0 * x[:, 0]), np.cos(7.0 * x[:, 0])])
-    found = Automatic().evidence(prior, x, y)
-    assert isinstance(found, KroneckerEvidence)
-    assert isinstance(Automatic().evidence(prior, x[:149], y[:149]), DenseEvidence)
-    assert isinstance(
-        Automatic().evidence(small_prior(1, mean_shape="identity"), np.vstack([x, x + 1.0]), np.ones((300, 1))),
-        DenseEvidence,
-    )
-    theta = some_theta(prior)
-    (value, gradient), (expected, slopes) = found(theta), DenseEvidence(prior, x, y)(theta)
-    assert value == pytest.approx(expected, rel=1e-9)
-    np.testing.assert_allclose(gradient, slopes, rtol=1e-7, atol=1e-7)

@@ -182,8 +182,8 @@ def against_points(blocks: np.ndarray, K: np.ndarray) -> np.ndarray:
     return np.einsum("tiuj,ij->tu", blocks, K)
 
 
-KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions, up to a few hundred values
-KRONECKER_ENTRIES, ENTRIES_OF_TWO = 100, 300  # of the data: with fewer, or of two outputs, there is no time to be saved
+KRONECKER_OUTPUTS = 3  # with two outputs one dense factor is as fast as the eigendecompositions
+KRONECKER_ENTRIES = 100  # of the data: with fewer there is no time to be saved
 FEW_VALUES, FEW_ROWS = 300, 100  # measured, up to which one factor of all takes no longer than looking for features
 FEW_OF_ONE = 200  # the same for one of several outputs that have nothing in common
 MOST_WEIGHTS = 0.2  # for each measured value, up to which features are faster than one dense factor
@@ -247,7 +247,7 @@ class Automatic(Solver):
     """Few features where many values are smooth, Kronecker wherever it is exact and measured to be faster, else dense."""
 
     def _chosen(self, prior: MultitaskPrior, y: np.ndarray) -> Dense | Kronecker:
-        large = y.shape[1] > 1 and y.size >= (ENTRIES_OF_TWO if y.shape[1] < KRONECKER_OUTPUTS else KRONECKER_ENTRIES)
+        large = y.shape[1] >= KRONECKER_OUTPUTS and y.size >= KRONECKER_ENTRIES
         return Kronecker() if large and fits_kronecker(prior, y) else Dense()
 
     def check(self, prior: MultitaskPrior, x: np.ndarray, y: np.ndarray) -> None:
