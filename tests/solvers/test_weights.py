@@ -107,6 +107,18 @@ def test_a_smooth_kernel_needs_few_weights() -> None:
     np.testing.assert_allclose(phi @ phi.T, K, atol=1e-9)
 
 
+@pytest.mark.parametrize(("noise", "left"), [(0.1, 1e-10), (1e-4, 1e-12)])
+def test_many_features_leave_open_what_noise_hides(noise: float, left: float) -> None:
+    """At their points the kernel is missed by no more than that share of its variance, and by more than a tenth of it."""
+    prior = small_prior(2, kernels=(RBF(0.1),))
+    theta = prior.start()
+    theta[prior.noise_slice] = np.log(noise)
+    x = np.linspace(0.0, 1.0, 400)[:, None]
+    term = build_features(prior, theta, x).terms[0]
+    open_share = np.max(term.left_over(x, term.phi(x)))
+    assert 0.1 * left < open_share < 1.5 * left
+
+
 @pytest.mark.parametrize("missing", [False, True])
 def test_closed_data_equal_regression_on_independent_entries(missing: bool) -> None:
     """Noise within the null space: leaving out an entry that the law fixes changes nothing."""

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF
 
+from sumgp import ConstrainedGP, Linearized
+from sumgp.strategies import linearized
 from sumgp.strategies.linearized import ASTRAY, HOPELESS, LawScores, Scored
 
 PRIOR: Any = SimpleNamespace(name="prior")
@@ -78,3 +81,23 @@ def test_another_prior_has_scores_of_its_own() -> None:
     other: Any = SimpleNamespace(name="other")
     score([(PRIOR, np.array([4.0])), (other, np.array([4.0]))])
     assert engine.asked.count((4.0, True)) == 2
+
+
+class StoppedError(Exception):
+    """Raised where hyperparameters would be averaged over: its argument says whether a law weighs them."""
+
+
+@pytest.mark.parametrize(("taper", "many", "weighed"), [(1.0, 10, False), (1.0, 100, True), (4.0, 10, True)])
+def test_many_data_are_not_weighed_by_a_law_that_reaches_neighbours_alone(
+    monkeypatch: pytest.MonkeyPatch, taper: float, many: int, weighed: bool
+) -> None:
+    def mix(problem: Any, fitted: Any, build: Any, score: LawScores | None, *rest: Any, **more: Any) -> None:
+        raise StoppedError(score is not None)
+
+    monkeypatch.setattr(linearized, "WELL_TOLD", many)
+    monkeypatch.setattr(linearized, "mix", mix)
+    t = np.linspace(0.0, 3.0, 12)
+    gp = ConstrainedGP("a**2 + b**2 = 1", outputs=["a", "b"], kernel=RBF(1.0), restarts=0, strategy=Linearized(taper=taper))
+    with pytest.raises(StoppedError) as found:
+        gp.fit(t, np.column_stack([np.cos(t), np.sin(t)]) + 0.1 * np.random.default_rng(0).standard_normal((12, 2)))
+    assert found.value.args == (weighed,)

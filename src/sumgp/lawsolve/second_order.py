@@ -29,10 +29,6 @@ class SecondOrder:
     shift: np.ndarray  # (weights,)
     drop: np.ndarray  # (weights, k) D
 
-    def widened(self, factor: float) -> SecondOrder:
-        """The same for features ``factor`` times as large: means stay."""
-        return SecondOrder(self.shift / factor, self.drop)
-
 
 def second_order(law: UnitFreeLaw, x: np.ndarray, root: np.ndarray, solution: LawSolution) -> SecondOrder:
     """From the posterior's ``root`` (n, C, weights) given the data at the law's points x, and the law solved there.

@@ -8,7 +8,7 @@ Globalised by a line search; a second-order correction keeps full steps acceptab
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -52,16 +52,6 @@ class LawSolution:
         """(n, C) J^T w."""
         n, R, _ = self.J.shape
         return np.einsum("nrc,nr->nc", self.J, self.w.reshape(n, R))
-
-    def widened(self, factor: float) -> LawSolution:
-        """The solution for a covariance factor^2 P: the same f."""
-        return replace(
-            self,
-            w=self.w / factor**2,
-            factor=factor * self.factor,
-            variances=factor**2 * self.variances,
-            misfit=self.misfit / factor**2,
-        )
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,13 @@ from sumgp.solvers.dense import (
     KroneckerEvidence,
     Solver,
     fits_kronecker,
+    squares,
 )
 from sumgp.solvers.functionals import SlopeOfOffset
+from sumgp.solvers.independent import MANY_VALUES, IndependentOutputs, are_apart, independent_outputs
 from sumgp.solvers.joint import given_linear_law
 from sumgp.solvers.latent_evidence import LatentEvidence
 from sumgp.solvers.markov import Markov
 from sumgp.solvers.value_basis import MEAN_VARIANCE, ValueBasis
 from sumgp.solvers.vecchia import Vecchia
-from sumgp.solvers.weights import Taper, WeightPosterior, build_features, condition_on_data, squares
+from sumgp.solvers.weights import Taper, WeightPosterior, build_features, condition_on_data

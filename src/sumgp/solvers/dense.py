@@ -268,6 +268,20 @@ class Automatic(Solver):
         return LowRankEvidence(prior, x, y, exact, int(most))
 
 
+FEW_COLUMNS = 8  # up to which products of single columns are faster than a stack of small matrix products
+
+
+def squares(root: np.ndarray) -> np.ndarray:
+    """(n, C, C) root root^T at each point, of (n, C, w)."""
+    n, C, _ = root.shape
+    if C > FEW_COLUMNS:
+        return root @ root.transpose(0, 2, 1)
+    result = np.empty((n, C, C))
+    for c, d in zip(*np.tril_indices(C), strict=True):
+        result[:, c, d] = result[:, d, c] = np.einsum("nw,nw->n", root[:, c], root[:, d])
+    return result
+
+
 @dataclass(frozen=True)
 class JointGaussian:
     """Points with ``mean`` (n, C) and covariance plus plus^T - minus minus^T + the parts in ``left``, few columns each."""

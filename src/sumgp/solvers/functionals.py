@@ -188,11 +188,6 @@ class LatentFeatures:
         offset = ConstantOffset(np.zeros_like(self.offset.value))
         return replace(self, terms=terms, offset=offset, unknown=np.zeros_like(self.unknown), order=order)
 
-    def widened(self, factor: float) -> LatentFeatures:
-        """The same functions with standard deviations ``factor`` times as large."""
-        terms = tuple(replace(term, weights=factor * term.weights) for term in self.terms)
-        return replace(self, terms=terms, mean_sd=factor * self.mean_sd, unknown=factor * self.unknown)
-
 
 def latent_features(prior: MultitaskPrior, theta: np.ndarray, points: np.ndarray) -> LatentFeatures:
     """Features of a prior over latent functions, exact at ``points``."""

@@ -139,15 +139,18 @@ class FeatureMap:
         offset = None if self.offset is None else SlopeOfOffset(self.offset, order, x_scale)
         return replace(self, terms=tuple(replace(term, order=order) for term in self.terms), offset=offset)
 
-    def widened(self, factor: float) -> FeatureMap:
-        """The same features with standard deviations ``factor`` times as large."""
-        return replace(self, terms=tuple(replace(term, B=factor * term.B) for term in self.terms))
+
+MANY_WEIGHTS = 600  # points times outputs: with fewer, weights cost little
+ROUND_OFF = 1e-12  # share of a kernel's variance that pivots leave open at the points in any case
+# The most of it: a curved law at many points leaves so little open that with 1e-8 means move by .014 standard deviations,
+# with 1e-6 by .35, with this by .0015. And its share in the square of the noise's share: left-out rows see a hundredth.
+MOST_UNSEEN, UNSEEN = 1e-10, 1e-2
 
 
 def build_features(
     prior: MultitaskPrior, theta: np.ndarray, points: np.ndarray, totals: Callable[[np.ndarray], np.ndarray] | None = None
 ) -> FeatureMap | LatentFeatures:
-    """Feature map of the prior at theta that is exact at ``points`` (unit-free inputs).
+    """Feature map of the prior at theta that is exact at ``points`` (unit-free inputs), as far as the noise lets it be seen.
 
     ``totals`` maps law inputs to the unit-free right sides of the prior's task law.
     """
@@ -167,12 +170,12 @@ def build_features(
         first = _within_law(first, offset.F)
     roots = [_lean(root) for root in (first, *(symmetric_root(S) for S in hyper.Sigmas[1:]))]
     T, U, Q = prior.n_outputs, len(prior.unknown), len(prior.soft)
-    terms = []
+    terms, unseen = [], _unseen_share(prior, theta, len(points))
     for r, (kernel, root) in enumerate(zip(hyper.kernels, roots, strict=True)):
         soft = np.sqrt(prior.soft * prior.soft_share) if r == 0 else np.zeros(0)
         B = _place(root, soft, T, U, Q)
         shift = prior.mean_variance if r == 0 and prior.mean_shape == "task" else 0.0
-        pivots, factor = pivoted_cholesky(kernel(points))
+        pivots, factor = pivoted_cholesky(kernel(points), unseen)
         terms.append(TermFeatures(kernel, points[pivots], factor[pivots], B, shift))
     empty = np.zeros((0, points.shape[1]))
     if prior.mean_shape == "identity":
@@ -182,6 +185,15 @@ def build_features(
         B = np.eye(T + U + Q)[:, T : T + U] * np.sqrt(prior.unknown)
         terms.append(TermFeatures(None, empty, np.zeros((0, 0)), B, 1.0))
     return FeatureMap(tuple(terms), offset, T + U + Q)
+
+
+def _unseen_share(prior: MultitaskPrior, theta: np.ndarray, n_points: int) -> float:
+    """Share of kernels' variances that features may leave open at ``n_points`` points: more where there are many weights."""
+    if n_points * prior.n_outputs <= MANY_WEIGHTS:
+        return ROUND_OFF
+    noise = float(np.min(prior.noise.variances(theta[prior.noise_slice])))
+    size = float(np.max(np.sum([np.diagonal(Sigma) for Sigma in prior.Sigmas(theta)], axis=0)))
+    return float(np.clip(UNSEEN * (noise / max(size, noise)) ** 2, ROUND_OFF, MOST_UNSEEN))
 
 
 def _within_law(root: np.ndarray, F: np.ndarray) -> np.ndarray:
@@ -233,6 +245,11 @@ class WeightPosterior:
         """Mean and root: all there is at points the features were built on."""
         return self._moments(x, x_law)[:2]
 
+    def between(self, root: np.ndarray) -> np.ndarray:
+        """(nC, nC) covariance between points with this root (n, C, weights)."""
+        flat = root.reshape(-1, root.shape[2])
+        return flat @ flat.T
+
     def _moments(self, x: np.ndarray, x_law: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
         shape = (len(x), self.features.n_columns, len(self.mean))
         # One product of two matrices: a stack of small ones takes several times as long.
@@ -257,10 +274,6 @@ class WeightPosterior:
     def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> WeightPosterior:
         """The derivatives of all columns."""
         return replace(self, features=self.features.differentiated(order, x_scale))
-
-    def widened(self, factor: float) -> WeightPosterior:
-        """The same means with all standard deviations ``factor`` times as large."""
-        return WeightPosterior(self.features.widened(factor), self.mean / factor, self.root)
 
 
 def condition_on_data(
@@ -303,21 +316,6 @@ def _whitened(prior: MultitaskPrior, theta: np.ndarray, G: np.ndarray, target: n
         rows.append(inverse @ g[m])
         values.append(inverse @ t[m])
     return np.concatenate(rows), np.concatenate(values)
-
-
-FEW_COLUMNS = 8  # up to which products of single columns are faster than a stack of small matrix products
-
-
-def squares(root: np.ndarray) -> np.ndarray:
-    """(n, C, C) root root^T at each point, of (n, C, w)."""
-    n, C, _ = root.shape
-    if C > FEW_COLUMNS:
-        return root @ root.transpose(0, 2, 1)
-    result = np.empty((n, C, C))
-    for c in range(C):
-        for d in range(c + 1):
-            result[:, c, d] = result[:, d, c] = np.einsum("nw,nw->n", root[:, c], root[:, d])
-    return result
 
 
 @dataclass(frozen=True)

@@ -187,6 +187,25 @@ class Mixed(NamedTuple):
     weights: np.ndarray
     report: dict[str, Any]
 
+    def law_report(self) -> dict[str, Any]:
+        """Worst status among components that carry weight, also warned of, and the steps taken."""
+        imposed = [
+            (w, c.conditioning) for w, c in zip(self.weights, self.components, strict=True) if c.conditioning is not None
+        ]
+        solutions = [(w, conditioning.solution) for w, conditioning in imposed]
+        if not solutions:
+            return {"status": Status.CONVERGED, "law_steps": 0}
+        bad = [(w, s) for w, s in solutions if s.status != Status.CONVERGED]
+        share = sum(w for w, _ in bad)
+        status = Status.CONVERGED if share < 0.2 else max(bad, key=lambda pair: pair[0])[1].status
+        if status != Status.CONVERGED:
+            warn(f"the law was imposed with status: {status}; {Status.of(status).remedy}")
+        return {
+            "status": status,
+            "law_steps": int(np.mean([s.steps for _, s in solutions])),
+            "unconverged_weight": float(share),
+        }
+
 
 def joined(first: Mixed, second: Mixed, share: float) -> Mixed:
     """One average of two, of which the second gets ``share``."""

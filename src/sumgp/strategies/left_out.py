@@ -203,7 +203,7 @@ def left_out_of_sharp(
     """
     y, features, measured = rows.y, component.posterior.features, ~np.isnan(rows.y)
     T, sd = y.shape[1], np.sqrt(noise.variances)
-    G = features.design(rows.x)[0][:, :T] / (widening * sd[:, :, None])
+    G = features.design(rows.x)[0][:, :T] / sd[:, :, None]
     centre = 0.0 if features.offset is None else features.offset(rows.x_law)[:, :T]
     H = G[measured]
     Q = cholesky_inverse(cholesky(H @ H.T + np.eye(len(H)), "left-out rows"))

@@ -24,14 +24,14 @@ from sumgp.lawsolve import (
     turns,
 )
 from sumgp.priors import MultitaskPrior
-from sumgp.solvers import Taper, WeightPosterior
+from sumgp.solvers import IndependentOutputs, Taper, WeightPosterior
 from sumgp.strategies.averaging import MANY_FREE, Candidates, Mixed, Pairs, fit_candidates, joined, mix, not_against_rows
 from sumgp.strategies.eliminated import disagreement, fit_eliminated, noise_given_law, short_enough, smoother
 from sumgp.strategies.left_out import FEWER_ROUGH, TAPERS, TaperWeights, rough_share, taper_weights
 from sumgp.strategies.only_numbers import fit_numbers
 from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, Strategy
 from sumgp.strategies.stacking import as_draws_disagree, stacked
-from sumgp.strategies.weight_component import Component, LawConditioning, given_data, law_report, plain_component
+from sumgp.strategies.weight_component import Component, LawConditioning, given_data, plain_component
 
 EVIDENCE_SHARE = 0.3  # law sd in the evidence, relative to the law's unconstrained posterior sd, for 120 law points
 EVIDENCE_POINTS = 120.0  # law points for which ``EVIDENCE_SHARE`` holds: the sd grows with the root of their number
@@ -41,6 +41,7 @@ ANOTHER_BRANCH = 1.0  # by how much the log evidence of a law is higher on one
 MOST_TOGETHER = 1_000_000  # entries of covariances in one law solve: with more, memory takes longer than calls do
 ASTRAY = 10.0  # a log evidence so far below the highest is looked for again from where that was found
 DRAWS_FOR_BRANCHES = 4  # times as many draws where the law can be met on several branches
+SHORT, WELL_TOLD = 1.0, 400  # taper to neighbours, measured values: with more, the law's weights gain nothing (30 tables)
 HOPELESS = -1e6  # score of hyperparameters under which the law cannot be imposed
 
 
@@ -48,16 +49,14 @@ HOPELESS = -1e6  # score of hyperparameters under which the law cannot be impose
 class LawState:
     """Posterior given the data at the law's points."""
 
-    posterior: WeightPosterior
+    posterior: WeightPosterior | IndependentOutputs
     mean: np.ndarray  # (n, C)
     root: np.ndarray  # (n, C, weights)
 
     def covariance(self, taper: Taper | None, x: np.ndarray) -> np.ndarray:
         """(nC, nC) covariance between the points, tapered where asked."""
-        n, C, _ = self.root.shape
-        flat = self.root.reshape(n * C, -1)
-        P = flat @ flat.T
-        return P if taper is None else taper.apply(P.reshape(n, C, n, C), x, x).reshape(n * C, n * C)
+        P, shape = self.posterior.between(self.root), self.root.shape[:2] * 2
+        return P if taper is None else taper.apply(P.reshape(shape), x, x).reshape(P.shape)
 
 
 @dataclass(frozen=True)
@@ -196,9 +195,8 @@ class Scored(NamedTuple):
 
 
 class LawScores:
-    """The law's log evidence, computed once for each set of hyperparameters; the same whatever was asked for before.
-
-    What lies far below the best of the candidates' maxima is looked for again from there."""
+    """The law's log evidence, once for each set of hyperparameters, the same whatever was asked for before; far below the
+    best of the candidates' maxima it is looked for again from there."""
 
     def __init__(self, engine: LawEngine, fitted: Candidates, states: Sequence[LawState]) -> None:
         self.engine, self.fitted, self._states = engine, fitted, states  # one for each candidate's maximum
@@ -281,24 +279,25 @@ class Linearized(Strategy):
             engine = replace(branch, louder=louder)
         score = LawScores(engine, fitted, states)
         tapers = self._tapers(fitted, score)
-        # A law that speaks point by point only says nothing about hyperparameters, which are about neighbours. Under a prior
-        # that obeys a differential law the data say enough. With many, the law's evidence would leave one draw alone.
+        # A law that speaks point by point says nothing about hyperparameters, which are about neighbours. Where it reaches
+        # these alone, many data say enough; under a differential law all do. Many hyperparameters would leave one draw.
         many_free = max(p.n_parameters for p in fitted.priors) > MANY_FREE
-        weigh = None if tapers.heaviest == 0.0 or problem.split is not None or many_free else score
+        reach, farthest = tapers.heaviest, SHORT if problem.data.measured.sum() > WELL_TOLD else 0.0
+        weigh = None if (reach is not None and reach <= farthest) or problem.split is not None or many_free else score
         several = 0 if engine.leaves_numbers else len(engine.branches)  # whose weights hang on many hyperparameters
         draws = self.draws * (DRAWS_FOR_BRANCHES if several and problem.uncertainty == "integrated" else 1)
         average = mix(problem, fitted, _in_turn(score, tapers), weigh, draws, undecided=0 < several < len(states))
         if weigh is not None:
             by_data = partial(mix, problem, fitted, _in_turn(score, tapers), None, draws)
             average = not_against_rows(problem, average, tapers, by_data)
-        components, weights, report = self._with_rougher(average, tapers, score)
-        report |= tapers.report() | law_report(components, weights) | {"law_starts": 1 + len(engine.branches)}
+        average = self._with_rougher(average, tapers, score)
+        report = average.report | tapers.report() | average.law_report() | {"law_starts": 1 + len(engine.branches)}
         if problem.split is not None:
             report["status"] = disagreement(problem, prior, theta) or doubt or report["status"]
             report["lengthscale_factor"] = engine.factor
         jointly = None if tapers.heaviest == 0.0 else engine.components
-        kinds = stacked(problem, Fitted(components, weights, engine.onto, report), engine.setup.law, jointly=jointly)
-        return as_draws_disagree(problem, kinds)
+        fit = Fitted(average.components, average.weights, engine.onto, report)
+        return as_draws_disagree(problem, stacked(problem, fit, engine.setup.law, jointly=jointly))
 
     def _tapers(self, fitted: Candidates, score: LawScores) -> TaperWeights:
         """Those asked for, or all of them, weighed at the best candidate's maximum."""
@@ -310,8 +309,7 @@ class Linearized(Strategy):
         best = int(np.argmax(fitted.approximate_evidence(score)))
         prior, theta = fitted.priors[best], fitted.maxima[best].theta
         known = score.found(prior, theta, keep=True)
-        # Points that each speak alone would each be a measurement of a constant that all of them share.
-        lengths = TAPERS[:-1] if engine.setup.law.law.unknowns else TAPERS
+        lengths = TAPERS[:-1] if engine.setup.law.law.unknowns else TAPERS  # or each point would be a measurement of these
         imposed = engine.components([(prior, theta)] * len(lengths), lengths, [known] * len(lengths), ENOUGH)
         return taper_weights(engine.problem, prior, theta, imposed, plain_component(engine.problem, prior, theta))
 

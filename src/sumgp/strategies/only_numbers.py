@@ -14,9 +14,9 @@ from sumgp.hyperparameters import noise_told
 from sumgp.laws import UnitFreeLaw, rival_constants
 from sumgp.lawsolve import FULL, solve_laws
 from sumgp.priors import Candidate, MultitaskPrior
-from sumgp.strategies.averaging import fit_candidates
+from sumgp.strategies.averaging import Mixed, fit_candidates
 from sumgp.strategies.problem import FitProblem, Fitted
-from sumgp.strategies.weight_component import Component, LawConditioning, given_data, law_report
+from sumgp.strategies.weight_component import Component, LawConditioning, given_data
 
 FREE = 100.0  # sd of the outputs before the data, in sds of the noise, and no less than so many of their own spread,
 NO_LESS = 3.0  # which together leave the data all but one part in 10,000 of the say
@@ -62,7 +62,7 @@ def fit_numbers(problem: FitProblem, law: UnitFreeLaw) -> Fitted | None:
         draws = [_louder(prior, theta, 0.5 * np.log(left.degrees / value)) for value in quantiles]
     components = tuple(_component(problem, law, prior, each) for each in draws)
     weights = np.full(len(components), 1.0 / len(components))
-    report = law_report(components, weights) | {"kernel": "none: the law leaves only constants open"}
+    report = Mixed(components, weights, {}).law_report() | {"kernel": "none: the law leaves only constants open"}
     report["status"] = _ambiguous(problem, law, components[0]) or report["status"]
     return Fitted(components, weights, law, report | {"uncertainty": problem.uncertainty, "log_evidence": left.evidence})
 
@@ -152,10 +152,9 @@ def _component(problem: FitProblem, law: UnitFreeLaw, prior: MultitaskPrior, the
     x, x_law = problem.x[first], problem.data.x[first]
     posterior = given_data(problem, prior, theta, x)
     mean, root = posterior.carried(x, x_law)
-    flat = root.reshape(mean.size, -1)
     start = np.zeros_like(mean)
     outputs = law.jacobian(start, x_law)[:, :, : problem.n_outputs]
     start[:, : problem.n_outputs] = -np.einsum("ntr,nr->nt", np.linalg.pinv(outputs), law.residual(start, x_law))
-    solution = solve_laws(law, x_law, mean[None], (flat @ flat.T)[None], start[None], FULL)[0]
+    solution = solve_laws(law, x_law, mean[None], posterior.between(root)[None], start[None], FULL)[0]
     noise = prior.noise.typical(theta[prior.noise_slice])
     return ConstantsAlone(posterior, theta, noise, prior.n_outputs, law, LawConditioning(x, root, solution, None))

@@ -9,12 +9,22 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sumgp.errors import Status, warn
 from sumgp.laws import Bend, Projection, UnitFreeLaw, bend, project, projected_draws
 from sumgp.lawsolve import LawSolution, SecondOrder
 from sumgp.numerics import solve_lower
 from sumgp.priors import MultitaskPrior, lengthscale_mask
-from sumgp.solvers import JointGaussian, Taper, WeightPosterior, build_features, condition_on_data, squares
+from sumgp.solvers import (
+    MANY_VALUES,
+    IndependentOutputs,
+    JointGaussian,
+    Taper,
+    WeightPosterior,
+    are_apart,
+    build_features,
+    condition_on_data,
+    independent_outputs,
+    squares,
+)
 from sumgp.strategies.problem import FitProblem, LocalPosterior, PosteriorComponent
 
 FLAT = 0.05  # standard deviation across the law, relative to that along it, below which draws start in the tangent
@@ -178,22 +188,35 @@ class LawConditioning:
     exact: bool = False  # a linear law: prediction points are conditioned in the covariance that the law has left
     beyond: SecondOrder | None = None  # what the law says besides its tangent; without a taper
 
-    def widened(self, factor: float) -> LawConditioning:
-        """The same move onto the law with all standard deviations ``factor`` times as large."""
-        beyond = self.beyond and self.beyond.widened(factor)
-        return replace(self, root=factor * self.root, solution=self.solution.widened(factor), beyond=beyond)
+    @cached_property
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """(weights, rows): the law's rows at its points, by the columns that a taper reaches and by the others."""
+        T = self.root.shape[1] if self.taper is None else self.taper.n_outputs
+        parts = [np.einsum("mrd,mdw->wmr", self.solution.J[:, :, c], self.root[:, c]) for c in (slice(T), slice(T, None))]
+        return parts[0].reshape(len(parts[0]), -1), parts[1].reshape(len(parts[1]), -1)
+
+    @cached_property
+    def on_weights(self) -> np.ndarray:
+        """(weights, rows + 1): what a root at any point is multiplied by to give the gain, and the change of the mean."""
+        rows, solution, beyond = self.rows[0], self.solution, self.beyond
+        gain, shift = solve_lower(solution.factor, rows.T).T, rows @ solution.w
+        return np.column_stack([gain, shift] if beyond is None else [gain, beyond.drop, shift + beyond.shift])
 
 
 @dataclass(frozen=True)
 class Component(PosteriorComponent):
-    """f | y, theta and the law, unit-free. Without ``law`` a plain Gaussian process."""
+    """f | y, theta and the law, unit-free. Without ``law`` a plain Gaussian process.
 
-    posterior: WeightPosterior
+    Standard deviations are ``widening`` times those of ``posterior`` and ``conditioning``.
+    """
+
+    posterior: WeightPosterior | IndependentOutputs
     theta: np.ndarray
     noise: np.ndarray  # (T,) variances
     n_outputs: int
     law: UnitFreeLaw | None = None
     conditioning: LawConditioning | None = None
+    widening: float = 1.0
 
     @property
     def n_columns(self) -> int:
@@ -202,8 +225,7 @@ class Component(PosteriorComponent):
 
     def widened(self, factor: float) -> Component:
         """The same means with all standard deviations ``factor`` times as large."""
-        law = None if self.conditioning is None else self.conditioning.widened(factor)
-        return replace(self, posterior=self.posterior.widened(factor), conditioning=law)
+        return replace(self, widening=factor * self.widening)
 
     def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> Component:
         """The derivatives of all outputs by inputs, given data and law; single points are not moved onto the law."""
@@ -222,11 +244,11 @@ class Component(PosteriorComponent):
     def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
         """Each point on its own, given the data and the law elsewhere, before it is moved onto the law."""
         mean, root, left, _ = self.posterior.at(x, x_law)
-        data_only = squares(root) + left
+        data_only = self.widening**2 * (squares(root) + left)
         covariance = data_only
         if self.conditioning is not None:
             mean, gain = self._law_update(x, mean, root)
-            covariance = data_only - squares(gain)
+            covariance = data_only - self.widening**2 * squares(gain)
         if self.law is None:
             return Unprojected(mean, covariance)
         return Unprojected(mean, covariance, self._metric(data_only, covariance), np.einsum("ncc->nc", data_only))
@@ -240,6 +262,9 @@ class Component(PosteriorComponent):
         if self.conditioning is not None:
             mean, gain = self._law_update(x, mean, root)
         whole = JointGaussian(mean, root, gain, self.posterior.features.opened(x, phis))
+        if self.widening != 1.0:
+            whole = whole.moved(mean, self.widening * np.eye(C))
+            local, gain = self.widening**2 * local, self.widening * gain
         if self.law is None:
             return whole, local
         return whole, self._metric(local, local - squares(gain))
@@ -275,7 +300,7 @@ class Component(PosteriorComponent):
         mean, root, left, phis = self.posterior.at(x, x_law)
         draws = mean + np.einsum("ncw,kw->knc", root, generator.standard_normal((count, root.shape[2])))
         draws += self.posterior.features.open_draws(x, phis, count, generator)
-        return draws, squares(root) + left
+        return mean + self.widening * (draws - mean), self.widening**2 * (squares(root) + left)
 
     def _law_update(self, x: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, C) given the law at its points, and gain (n, C, rows) with covariance drop gain gain^T."""
@@ -283,10 +308,10 @@ class Component(PosteriorComponent):
         assert law is not None
         n, C = mean.shape
         if law.taper is None:
-            both = root.reshape(n * C, -1) @ self._law_on_weights
+            both = root.reshape(n * C, -1) @ law.on_weights
             return mean + both[:, -1].reshape(n, C), both[:, :-1].reshape(n, C, -1)
         T, shape = law.taper.n_outputs, (-1, *law.solution.J.shape[:2])
-        by_outputs, by_others = self._law_rows
+        by_outputs, by_others = law.rows
         factors = law.taper.between(x, law.points)[:, None, :, None]
         cross = (root[:, :T].reshape(n * T, root.shape[2]) @ by_outputs).reshape(n, *shape)
         cross *= factors
@@ -297,22 +322,6 @@ class Component(PosteriorComponent):
         gain = solve_lower(law.solution.factor, cross.T).T
         return mean + (cross @ law.solution.w).reshape(n, C), gain.reshape(n, C, -1)
 
-    @cached_property
-    def _law_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """(weights, rows): the law's rows at its points, by the columns that a taper reaches and by the others."""
-        law = self.conditioning
-        assert law is not None
-        T = self.n_columns if law.taper is None else law.taper.n_outputs
-        parts = [np.einsum("mrd,mdw->wmr", law.solution.J[:, :, c], law.root[:, c]) for c in (slice(T), slice(T, None))]
-        return parts[0].reshape(len(parts[0]), -1), parts[1].reshape(len(parts[1]), -1)
-
-    @cached_property
-    def _law_on_weights(self) -> np.ndarray:
-        """(weights, rows + 1): what a root at any point is multiplied by to give the gain, and the change of the mean."""
-        rows, solution, beyond = self._law_rows[0], self.conditioning.solution, self.conditioning.beyond  # type: ignore[union-attr]
-        gain, shift = solve_lower(solution.factor, rows.T).T, rows @ solution.w
-        return np.column_stack([gain, shift] if beyond is None else [gain, beyond.drop, shift + beyond.shift])
-
     def _metric(self, local: np.ndarray, conditioned: np.ndarray) -> np.ndarray:
         """Covariance (n, C, C) in which points are moved onto the law."""
         assert self.law is not None
@@ -322,9 +331,12 @@ class Component(PosteriorComponent):
 
 def given_data(
     problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray, also: np.ndarray | None = None
-) -> WeightPosterior:
+) -> WeightPosterior | IndependentOutputs:
     """Weights given the data alone, exact at the training inputs and at the points ``also`` (unit-free)."""
-    features = build_features(prior, theta, problem.x if also is None else np.vstack([problem.x, also]))
+    points = problem.x if also is None else np.vstack([problem.x, also])
+    if problem.y.size > MANY_VALUES and are_apart(prior):
+        return independent_outputs(prior, theta, points, problem.x, problem.data.x, problem.y)
+    features = build_features(prior, theta, points)
     return condition_on_data(prior, theta, features, problem.x, problem.data.x, problem.y)
 
 
@@ -334,17 +346,3 @@ def plain_component(
     """Posterior given the data alone; with a ``law`` each point is moved onto it."""
     noise = prior.noise.typical(theta[prior.noise_slice])
     return Component(given_data(problem, prior, theta), theta, noise, prior.n_outputs, law)
-
-
-def law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[str, Any]:
-    """Worst status among components that carry weight, also warned of, and the steps taken."""
-    imposed = [(w, c.conditioning) for w, c in zip(weights, components, strict=True) if c.conditioning is not None]
-    solutions = [(w, conditioning.solution) for w, conditioning in imposed]
-    if not solutions:
-        return {"status": Status.CONVERGED, "law_steps": 0}
-    bad = [(w, s) for w, s in solutions if s.status != Status.CONVERGED]
-    share = sum(w for w, _ in bad)
-    status = Status.CONVERGED if share < 0.2 else max(bad, key=lambda pair: pair[0])[1].status
-    if status != Status.CONVERGED:
-        warn(f"the law was imposed with status: {status}; {Status.of(status).remedy}")
-    return {"status": status, "law_steps": int(np.mean([s.steps for _, s in solutions])), "unconverged_weight": float(share)}
