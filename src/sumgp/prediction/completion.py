@@ -226,7 +226,7 @@ def _without_round_off(cells: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Rows (n, T) to the decimals that their largest cell has with ``DIGITS`` digits: sums of decimals stay decimals.
 
     Rows of very small numbers stay as they are: their powers of ten have round-off of their own. So do cells that are
-    no sums of the others, such as amperes beside megavolts: rounding moves them by more than a trace of their ``scale`` (T,).
+    no sums of the others, such as amperes beside megavolts: rounding moves them by more than a trace of ``scale`` (T,).
     """
     largest = np.maximum(np.max(np.abs(cells), axis=1, keepdims=True), np.finfo(float).tiny)
     decimals = np.maximum(DIGITS - 1 - np.floor(np.log10(largest)), 0)
