@@ -1,8 +1,9 @@
 """Hyperparameters of large data sets: found on some of the rows, then improved on all of them where that is cheap.
 
 The number of evaluations is decided by the shape of the posterior density, not by the amount of data; most of them need
-only enough rows to see that shape. (Where noise hides it from few rows, means of neighbouring ones show it.) Half of them are chosen at random, which shows all there is of long lengthscales; the
-others are clusters of neighbours, since rows that are further apart than a lengthscale tell nothing about it.
+only enough rows to see that shape. Half of them are chosen at random, which shows all there is of long lengthscales; the
+others are clusters of neighbours, since rows that are further apart than a lengthscale tell nothing about it. Where noise
+hides the curves from few rows, means of neighbouring rows show them.
 """
 
 from __future__ import annotations
