@@ -32,7 +32,7 @@ NAMED_ROWS = 5  # in a warning
 DIGITS = 14  # of a row's largest cell that hold no round-off
 MOST_DECIMALS = 22  # whose power of ten is a double without error
 UNFORESEEN = 10.0  # standard deviations of a new measurement, beyond which a cell is named in a warning
-TRACE = 1e-9  # of an output's standard deviation: below zero by round-off
+TRACE = 1e-9  # of an output's standard deviation: no more than round-off
 
 
 @dataclass(frozen=True, repr=False)
@@ -211,7 +211,7 @@ def complete_rows(posterior: Posterior, y: np.ndarray, level: float, smooth_meas
     lower, upper = measurement.interval(level)
     fixed = measurement.determined
     assert fixed is not None
-    mean = np.where(fixed, _without_round_off(measurement.mean), measurement.mean)
+    mean = np.where(fixed, _without_round_off(measurement.mean, posterior.scaling.y_scale), measurement.mean)
     std = np.where(measured, 0.0, measurement.std)
     lower, upper = np.where(std > 0, lower, mean), np.where(std > 0, upper, mean)
     _warn_of_negative(mean, measured, posterior)
@@ -222,15 +222,17 @@ def complete_rows(posterior: Posterior, y: np.ndarray, level: float, smooth_meas
     return Completion(mean, std, lower, upper, measured, fixed, level, rows)
 
 
-def _without_round_off(cells: np.ndarray) -> np.ndarray:
+def _without_round_off(cells: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Rows (n, T) to the decimals that their largest cell has with ``DIGITS`` digits: sums of decimals stay decimals.
 
-    Rows of very small numbers stay as they are: their powers of ten have round-off of their own.
+    Rows of very small numbers stay as they are: their powers of ten have round-off of their own. So do cells that are
+    no sums of the others, such as amperes beside megavolts: rounding moves them by more than a trace of ``scale`` (T,).
     """
     largest = np.maximum(np.max(np.abs(cells), axis=1, keepdims=True), np.finfo(float).tiny)
     decimals = np.maximum(DIGITS - 1 - np.floor(np.log10(largest)), 0)
     unit = 10.0 ** np.minimum(decimals, MOST_DECIMALS)
-    return np.where(decimals <= MOST_DECIMALS, np.round(cells * unit) / unit, cells)
+    rounded = np.round(cells * unit) / unit
+    return np.where((decimals <= MOST_DECIMALS) & (np.abs(rounded - cells) <= TRACE * scale), rounded, cells)
 
 
 def _warn_of_negative(mean: np.ndarray, measured: np.ndarray, posterior: Posterior) -> None:

@@ -13,7 +13,6 @@ from sumgp.priors.candidates import (
     given_candidate,
     kernel_name,
     map_candidates,
-    nullspace_basis,
     output_families,
     potential_candidates,
     reordered,
@@ -36,4 +35,11 @@ from sumgp.priors.multitask import (
     read_noise,
     read_weights,
 )
-from sumgp.priors.tasks import FullTask, LowRankTask, OneOutputTask, TaskCovariance, student_around_mean
+from sumgp.priors.tasks import (
+    FullTask,
+    LowRankTask,
+    OneOutputTask,
+    TaskCovariance,
+    nullspace_basis,
+    student_around_mean,
+)

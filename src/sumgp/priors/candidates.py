@@ -268,13 +268,6 @@ def start_at_rest(prior: MultitaskPrior, others: Iterable[tuple[MultitaskPrior, 
     return []
 
 
-def nullspace_basis(F: np.ndarray) -> np.ndarray:
-    """(T, T - rank) orthonormal vectors G with F G = 0."""
-    _, values, right = np.linalg.svd(F)
-    rank = int(np.sum(values > 1e-12 * values[0]))
-    return right[rank:].T
-
-
 @dataclass(frozen=True)
 class Reordered:
     """``prior`` over the outputs in another order; entry i of its theta is entry ``index[i]`` of the given one's."""
@@ -319,6 +312,7 @@ def reordered(prior: MultitaskPrior, order: np.ndarray) -> Reordered:
         noise=noise,
         latent=None if prior.latent is None else prior.latent.reordered(order),
         law=None if prior.law is None else replace(prior.law, F=prior.law.F[:, order]),
+        within=None if prior.within is None else prior.within[:, order],
     )
     return Reordered(result, np.concatenate(index).astype(int))
 

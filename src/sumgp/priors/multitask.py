@@ -1,6 +1,5 @@
-"""The multitask prior of several outputs and its noise.
+"""The multitask prior of several outputs: a sum of separable terms K_r (x) Sigma_r, constants, noise, all parameters.
 
-The multitask prior: a sum of separable terms K_r (x) Sigma_r, a marginalised constant mean, noise, all parameters.
 Unit-free throughout. Besides the T outputs a prior may have columns that only the law sees: ``unknown`` constants and
 the errors of ``soft`` laws, which vary as smoothly as the outputs do.
 """
@@ -21,7 +20,7 @@ from sumgp.laws import LatentMap, TaskRows
 from sumgp.numerics import SchurConditioning, schur_condition
 from sumgp.priors.alike import alike_lengths, several_lengths
 from sumgp.priors.kernels import HyperPrior, kernel_at, lengthscale_mask, local_lengthscales
-from sumgp.priors.tasks import TaskCovariance, student_around_mean
+from sumgp.priors.tasks import TaskCovariance, nullspace_basis, student_around_mean
 
 CENTRE = 0.05  # prior median of noise sd / sd of an output
 LOG_SD = 2.0  # prior sd of log noise: a factor of seven either way
@@ -209,8 +208,7 @@ class MultitaskPrior:
     """Everything that is fixed while hyperparameters vary; ``theta`` is one flat vector of logarithms.
 
     Order of theta: for each term the kernel's theta and the task covariance's parameters, then the noise.
-    ``mean_shape``: "task" adds mean_variance to K (so that K (x) Sigma_t keeps its form and a linear law holds for the
-    mean too), "identity" gives each output its own free constant.
+    ``mean_shape``: "task" adds mean_variance to K, "identity" gives each output its own constant, free within the law.
     """
 
     kernels: tuple[Kernel, ...]
@@ -221,6 +219,7 @@ class MultitaskPrior:
     mean_variance: float = 4.0
     mean_shape: str = "task"
     law: TaskLaw | None = None
+    within: np.ndarray | None = None  # (R, T) rows of a law that constants of mean shape "identity" obey
     unknown: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (U,) prior variances of constants
     soft: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (Q,) variances of the laws' own errors
     latent: LatentMap | None = None  # terms are latent functions, of which the outputs are derivatives
@@ -266,6 +265,12 @@ class MultitaskPrior:
             return None
         share = self.soft_share if self.law.centred is None else np.where(self.law.centred, 1.0, self.soft_share)
         return schur_condition(Sigma, self.law.F, self.law.noise * np.sqrt(share))
+
+    @cached_property
+    def constant_root(self) -> np.ndarray:
+        """(T, q) root C of the covariance mean_variance C C^T of the outputs' own constants, which obey the law."""
+        rows = self.within if self.law is None else self.law.F
+        return np.eye(self.n_outputs) if rows is None else nullspace_basis(rows)
 
     @cached_property
     def soft_share(self) -> float:

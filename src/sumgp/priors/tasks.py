@@ -52,6 +52,13 @@ def symmetric_exponential(S: np.ndarray) -> SymmetricExponential:
     return SymmetricExponential((U * np.exp(values)) @ U.T, values, U)
 
 
+def nullspace_basis(F: np.ndarray) -> np.ndarray:
+    """(T, T - rank) orthonormal vectors G with F G = 0."""
+    _, values, right = np.linalg.svd(F)
+    rank = int(np.sum(values > 1e-12 * values[0]))
+    return right[rank:].T
+
+
 class ReorderedTask(NamedTuple):
     """A covariance of the outputs in another order; parameter i of it is parameter ``places[i]`` of the given one."""
 

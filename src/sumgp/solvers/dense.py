@@ -154,8 +154,9 @@ class DenseEvidence:
         for K, Sigma in zip(Ks[1:], Sigmas[1:], strict=True):
             total += Sigma[..., :, None, :, None] * K[..., None, :, None, :]
         if self.prior.mean_shape == "identity":
-            for t in range(T):
-                total[..., t, :, t, :] += self.prior.mean_variance
+            constants = self.prior.mean_variance * self.prior.constant_root @ self.prior.constant_root.T
+            for t, u in zip(*np.nonzero(constants), strict=True):
+                total[..., t, :, u, :] += constants[t, u]
         return self.entries.matrix(total.reshape(*total.shape[:-4], T * N, T * N))
 
     def _add_noise(self, covariance: np.ndarray, variances: np.ndarray) -> None:

@@ -164,12 +164,12 @@ class JointEvidence:
                 soft = range(C - len(prior.soft), C)
                 full[soft, soft] = prior.soft * prior.soft_share
             terms.append(_Separable(K + prior.mean_variance if r == 0 and prior.mean_shape == "task" else K, full))
-        constants = np.zeros(C)
+        constants = np.zeros((C, C))
         if prior.mean_shape == "identity":
-            constants[:T] = prior.mean_variance
-        constants[T : T + len(prior.unknown)] = prior.unknown
+            constants[:T, :T] = prior.mean_variance * prior.constant_root @ prior.constant_root.T
+        constants[range(T, T + len(prior.unknown)), range(T, T + len(prior.unknown))] = prior.unknown
         if constants.any():
-            terms.append(_Separable(np.ones((self.N, self.N)), np.diag(constants)))
+            terms.append(_Separable(np.ones((self.N, self.N)), constants))
         return terms
 
 

@@ -41,7 +41,7 @@ class Evidence(Protocol):
 def has_kronecker_form(prior: MultitaskPrior) -> bool:
     """True if the covariance of complete data has the Kronecker form: one term, one noise variance per output."""
     rows_alike = prior.noise.known is None and prior.noise.row_factor is None and prior.latent is None
-    constants_alike = not prior.noise.closed or prior.mean_shape == "task"
+    constants_alike = not prior.noise.closed or prior.mean_shape == "task" or prior.law is not None
     return len(prior.kernels) == 1 and rows_alike and constants_alike
 
 
@@ -189,9 +189,10 @@ class KroneckerEvidence:
         value = -0.5 * float(np.sum(rotated**2 * inverse)) + 0.5 * float(np.sum(np.log(inverse)))
         value -= len(K) * float(np.sum(np.log(np.diagonal(root)))) + 0.5 * residual.size * LOG_2PI + log_size
         if prior.mean_shape == "identity":
-            ones = V.sum(axis=0)[:, None, None] * Ud.T  # one constant for each output
+            constants = Ud.T @ B.T @ prior.constant_root
+            ones = V.sum(axis=0)[:, None, None] * constants
             vectors, more = _with_columns(vectors, ones, inverse, 1.0 / prior.mean_variance)
-            value += more - 0.5 * len(Ud) * float(np.log(prior.mean_variance))
+            value += more - 0.5 * constants.shape[1] * float(np.log(prior.mean_variance))
         if len(rows):
             missing = V[rows].T[:, None, :] * (directions @ Ud).T
             vectors, more = _with_columns(vectors, missing, inverse, 0.0, with_slopes)

@@ -169,7 +169,7 @@ class LowRankEvidence:
         self, theta: np.ndarray, Sigmas: tuple[np.ndarray, ...], p: np.ndarray, with_slopes: bool
     ) -> list[_Term] | None:
         """All terms of the prior, constants last; None where they have too many features or leave out too much."""
-        prior, (T, N) = self.prior, p.shape
+        prior, N = self.prior, p.shape[1]
         constant = np.full((N, 1), np.sqrt(prior.mean_variance))
         terms: list[_Term] = []
         room, left_out = self.most, 0.0
@@ -186,7 +186,8 @@ class LowRankEvidence:
             terms.append(_Term(R, B, Sigma, found))
             room -= terms[-1].size
         if prior.mean_shape == "identity":
-            terms.append(_Term(constant, np.eye(T), np.eye(T), None))
+            root = prior.constant_root
+            terms.append(_Term(constant, root, root @ root.T, None))
         return terms if left_out < LEFT_OUT else None
 
 

@@ -179,7 +179,7 @@ def build_features(
         terms.append(TermFeatures(kernel, points[pivots], factor[pivots], B, shift))
     empty = np.zeros((0, points.shape[1]))
     if prior.mean_shape == "identity":
-        B = _place(np.eye(T), np.zeros(0), T, U, Q)
+        B = _place(prior.constant_root, np.zeros(0), T, U, Q)
         terms.append(TermFeatures(None, empty, np.zeros((0, 0)), B, prior.mean_variance))
     if U:
         B = np.eye(T + U + Q)[:, T : T + U] * np.sqrt(prior.unknown)

@@ -156,7 +156,8 @@ def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
     elif plan.at_times or plan.projected:
         assert problem.law is not None
         law = unit_free_law(problem.law, problem.data, problem.scaling)
-    shape = "task" if law is None or plan.in_evidence else "identity"
+    loose = plan.in_evidence or (task_law is not None and bool(np.any(task_law.noise > 0)))
+    shape = "task" if loose else "identity"
     rougher = problem.rougher if problem.split is None else ()  # a law with derivatives says how smooth its outputs are
     priors = replace(problem, candidates=(*problem.candidates, *rougher)).priors(shape, law, task_law)
     law_rows = None

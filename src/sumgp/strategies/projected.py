@@ -25,7 +25,7 @@ class Unconstrained(Strategy):
     draws: int = 24
 
     def fit_rows(self, problem: FitProblem) -> Fitted:
-        fitted = fit_candidates(problem, problem.priors("task"))
+        fitted = fit_candidates(problem, problem.priors("identity"))
         components, weights, report = mix(
             problem, fitted, one_by_one(lambda prior, theta: plain_component(problem, prior, theta)), None, self.draws
         )

@@ -19,7 +19,7 @@ def fit_if_rough(strategy: Strategy, problem: FitProblem) -> Fitted | None:
         return None
     series = replace(problem, solver=markov.Markov(), default_kernels=False)
     kinds = (*given_candidate(Matern(nu=2.5), series.half_range), *rougher_candidates(series.half_range, True))
-    priors = replace(series, candidates=kinds).priors("task")
+    priors = replace(series, candidates=kinds).priors("identity")
     chosen_prior = as_rough_as_the_data(series, priors, None, None)
     kind = next(kind for kind, prior in zip(kinds, priors, strict=True) if prior is chosen_prior)
     if kind is kinds[0]:

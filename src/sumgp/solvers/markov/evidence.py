@@ -196,7 +196,8 @@ def state_space_prior(prior: MultitaskPrior, theta: np.ndarray) -> MarkovPrior:
             wide[soft_columns, soft_columns] = soft
         terms.append(MaternTerm(float(kernel.nu), float(kernel.length_scale), wide))
     spread = np.zeros((T + U + Q,) * 2)
-    spread[:T, :T] = prior.mean_variance * (Sigmas[0] if prior.mean_shape == "task" else np.eye(T))
+    own = prior.constant_root @ prior.constant_root.T
+    spread[:T, :T] = prior.mean_variance * (Sigmas[0] if prior.mean_shape == "task" else own)
     spread[range(T, T + U), range(T, T + U)] = prior.unknown
     if prior.mean_shape == "task":
         spread[soft_columns, soft_columns] = prior.mean_variance * soft
