@@ -31,6 +31,7 @@ from sumgp.laws import (
     projected_draws,
 )
 from sumgp.notebook import facts_table, listed
+from sumgp.numerics import spectral_root
 from sumgp.prediction import BoundedPoints, DrawnMarginals, common_numbers, output_columns, point_draws
 from sumgp.reconciliation.given import Forecasts, bound_law, error_covariances, read_forecasts
 from sumgp.strategies import Unprojected
@@ -92,7 +93,7 @@ def _onto(law: Law, given: Forecasts, before: Reconciled, V: np.ndarray) -> Reco
         return found
     spread = _metric(free, before.covariance)
     if free.is_linear:
-        tangent = (moved.projectors @ spread @ moved.projectors.transpose(0, 2, 1))[:, :T, :T]
+        tangent = (moved.projectors @ spread @ moved.projectors.mT)[:, :T, :T]
         return replace(found, covariance=tangent * scale[:, None] * scale[None, :])
     draws = gaussian_draws(free, Unprojected(start, spread, metric), given.x)
     return replace(found, covariance=None, draws=scale * draws[:, :, :T])
@@ -197,10 +198,8 @@ class Reconciled:
         if self.draws is not None:
             chosen = generator.integers(len(self.draws), size=n_samples)
             return self.draws[chosen]
-        values, vectors = np.linalg.eigh(self._known_covariance())
-        root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
         normal = generator.standard_normal((n_samples, *self.mean.shape))
-        return self.mean + np.einsum("ntk,snk->snt", root, normal)
+        return self.mean + np.einsum("ntk,snk->snt", spectral_root(self._known_covariance()), normal)
 
     def residual(self) -> np.ndarray:
         """(n, R) left side minus right side of the law at the means."""

@@ -312,7 +312,7 @@ def squares(root: np.ndarray) -> np.ndarray:
     """(n, C, C) root root^T at each point, of (n, C, w)."""
     n, C, _ = root.shape
     if C > FEW_COLUMNS:
-        return root @ root.transpose(0, 2, 1)
+        return root @ root.mT
     result = np.empty((n, C, C))
     for c in range(C):
         for d in range(c + 1):
