@@ -7,7 +7,7 @@ one per unknown constant (see ``columns.py``); ``x`` (n, D) holds the inputs fol
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -279,15 +279,21 @@ class SumLaw(Law):
     def explain_row(self, row: int) -> tuple[str, ...]:
         if self.notes and self.notes[row]:
             return self.notes[row]
-        names = self.column_names
-        lines = []
+        names, slopes, lines = self.column_names, [derivative.name for derivative in self.derivatives], []
         for term, (column, transform) in enumerate(self.columns):
             factor = f"{self.coefficients[row, term]:g}" if isinstance(self.coefficients, np.ndarray) else "a(x)"
             if factor != "0":
-                described = transform.describe() if column < self.unknown_columns.start else "constant to be estimated"
-                lines.append(f"{factor} * {transform.label(names[column])}: {described}")
+                lines.append(term_note(factor, transform, names[column], slopes, self.unknowns))
         total = f"{self.total[row]:g}" if isinstance(self.total, np.ndarray) else "S(x), varies with the inputs"
         return (*lines, f"total: {total}")
+
+
+def term_note(factor: str, transform: Transform, name: str, derivatives: Collection[str], unknowns: Collection[str]) -> str:
+    """The line that explains one term of a sum."""
+    described = "constant to be estimated" if name in unknowns else transform.describe()
+    if name in derivatives:
+        described = "derivative" if transform.is_identity else f"{described}, of a derivative"
+    return f"{factor} * {transform.label(name)}: {described}"
 
 
 def relaxed_rows(

@@ -33,13 +33,15 @@ class Unprojected:
 
     def at(self, rows: slice | np.ndarray) -> Unprojected:
         """Some of the points."""
-        return Unprojected(*(None if values is None else values[rows] for values in vars(self).values()))
+        some: list[Any] = [None if values is None else values[rows] for values in vars(self).values()]
+        return Unprojected(*some)
 
 
 def join_points(parts: Sequence[Unprojected]) -> Unprojected:
     """The points of all parts in turn."""
     each = zip(*(vars(part).values() for part in parts), strict=True)
-    return Unprojected(*(None if values[0] is None else np.concatenate(values) for values in each))
+    joined: list[Any] = [None if values[0] is None else np.concatenate(values) for values in each]
+    return Unprojected(*joined)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,9 +167,8 @@ def moved_onto_law(law: UnitFreeLaw, free: Unprojected, x: np.ndarray) -> LocalP
     projection = project(law, free.mean, free.metric, x)
     A = projection.projectors
     tangent = A @ free.covariance @ A.mT
-    if law.is_linear or free.open_by_data is None:
-        return LocalPosterior(projection.points, tangent)
-    curved = CurvedPoints(_Moved(law, free, projection, tangent, x), np.arange(len(x)))
+    bends = not law.is_linear and free.open_by_data is not None
+    curved = CurvedPoints(_Moved(law, free, projection, tangent, x), np.arange(len(x))) if bends else None
     return LocalPosterior(projection.points, tangent, curved)
 
 
@@ -183,8 +184,7 @@ def moving_metric(local: np.ndarray, conditioned: np.ndarray, exact: bool, unkno
     metric = conditioned + TRACE * local if exact else local.copy()
     metric[:, unknown, :] = 0.0
     metric[:, :, unknown] = 0.0
-    movable = [c for c in range(metric.shape[1]) if not unknown.start <= c < unknown.stop]
-    size = local[:, movable, movable].max(axis=1)
+    size = np.delete(np.einsum("ncc->nc", local), unknown, axis=1).max(axis=1)
     outputs = range(unknown.start)
     metric[:, outputs, outputs] += TRACE * size[:, None]
     return metric
@@ -338,8 +338,8 @@ def plain_component(
 
 def law_report(components: tuple[Component, ...], weights: np.ndarray) -> dict[str, Any]:
     """Worst status among components that carry weight, also warned of, and the steps taken."""
-    imposed = [(w, c.conditioning) for w, c in zip(weights, components, strict=True) if c.conditioning is not None]
-    solutions = [(w, conditioning.solution) for w, conditioning in imposed]
+    pairs = zip(weights, components, strict=True)
+    solutions = [(w, c.conditioning.solution) for w, c in pairs if c.conditioning is not None]
     if not solutions:
         return {"status": Status.CONVERGED, "law_steps": 0}
     bad = [(w, s) for w, s in solutions if s.status != Status.CONVERGED]
