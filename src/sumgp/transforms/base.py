@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -268,9 +269,7 @@ class Square(WholePower):
     branch: Side | None = None
 
 
-def whole_power(exponent: int) -> WholePower:
-    """By the name that it has."""
-    return Identity() if exponent == 1 else Square() if exponent == 2 else Power(exponent)
+NAMED_POWERS: Mapping[int, WholePower] = {1: Identity(), 2: Square()}
 
 
 @dataclass(frozen=True)

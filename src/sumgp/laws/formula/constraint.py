@@ -19,7 +19,7 @@ from sumgp.laws.formula.derivatives import differentiating_inputs, read_derivati
 from sumgp.laws.formula.explain import constant_lines, explain_law
 from sumgp.laws.formula.syntax import read_laws, split_laws
 from sumgp.laws.law import Constraint, Law, SumLaw
-from sumgp.transforms import whole_power
+from sumgp.transforms import NAMED_POWERS, Power
 
 MAX_EXPONENT = 64  # as in ``algebra``: what exceeds it gets its error there
 _MAX_BITS = 500  # of a numerator or denominator: such numbers are far from the limits of doubles
@@ -44,7 +44,7 @@ def plain_law(equations: Sequence[tree.Equation], names: tree.Names) -> SumLaw |
         return None
     keys = {key for row in rows for key in row if key != _CONSTANT}
     columns = (*names.varying, *(name for name in names.unknowns if any(name == key[0] for key in keys)))
-    ordered = sorted(keys, key=lambda key: (columns.index(key[0]), whole_power(key[1]).label("")))
+    ordered = sorted(keys, key=lambda key: (columns.index(key[0]), str(key[1]) if key[1] > 1 else ""))
     coefficients = np.array([[float(row.get(key, 0)) for key in ordered] for row in rows])
     sizes = np.max(np.abs(coefficients), axis=1, keepdims=True)
     if len(rows) > 1 and np.linalg.matrix_rank(coefficients / sizes, tol=1e-10) < len(rows):
@@ -55,7 +55,7 @@ def plain_law(equations: Sequence[tree.Equation], names: tree.Names) -> SumLaw |
         unknowns=columns[len(names.varying) :],
         labels=tuple(equation.text for equation in equations),
         noise=np.zeros(len(rows)),
-        columns=tuple((columns.index(name), whole_power(degree)) for name, degree in ordered),
+        columns=tuple((columns.index(name), NAMED_POWERS.get(degree) or Power(degree)) for name, degree in ordered),
         coefficients=coefficients,
         total=np.array([float(-row[_CONSTANT]) for row in rows]),
     )
