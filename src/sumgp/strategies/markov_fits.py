@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sumgp.errors import Status, warn
+from sumgp.errors import Status, doubted, warn
 from sumgp.hyperparameters import Objective, Scan, latent_starts, maximise, starting_points
 from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, linear_rows, project, task_rows, unit_free_law
 from sumgp.priors import MultitaskPrior, TaskLaw, kernel_name, reordered, shown_period
@@ -184,9 +184,8 @@ def _imposed(problem: FitProblem, law: UnitFreeLaw, states: markov.MarkovPrior, 
     series = free.series
     solved = markov.law_smooth(states, series, law, problem.data.x[series.first])
     if _is_off_the_data(problem, law, solved.mean, free):
-        warn(f"{NOT_FOLLOWED}; {SHORTER_PIECES}")
         why = {"taper": 0.0, "taper_reason": POINT_BY_POINT}
-        return _Imposed(free, f"converged, but {NOT_FOLLOWED}", solved.steps, why)
+        return _Imposed(free, doubted(NOT_FOLLOWED, f"; {SHORTER_PIECES}"), solved.steps, why)
     if solved.status != Status.CONVERGED:
         warn(f"the law was imposed with status: {solved.status}; check the law against the data")
     return _Imposed(solved.linearised, solved.status, solved.steps, {})
@@ -234,8 +233,7 @@ def _misfit(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray, free:
         text = "the curves vary within so few rows that they cannot be told from noise: intervals may be too narrow"
     else:
         return ""
-    warn(f"{text}; {remedy}")
-    return f"converged, but {text}"
+    return doubted(text, f"; {remedy}")
 
 
 def _stretch(x: np.ndarray, count: int) -> np.ndarray:
