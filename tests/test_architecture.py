@@ -15,7 +15,7 @@ import pytest
 import sumgp
 
 PACKAGE = Path(sumgp.__file__).parent
-MOST_FILES = {"energy": 31, "linear": 30, "series": 28}  # that a reader of one fit enters
+MOST_FILES = {"energy": 30, "linear": 29, "series": 27}  # that a reader of one fit enters
 PAGE = PACKAGE.parent.parent / "docs" / "architecture.md"
 TOLD = [block.split() for block in re.findall(r"```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)]
 

@@ -30,13 +30,14 @@ def test_every_tutorial_shows_its_whole_example() -> None:
 
 
 def test_options_in_the_pages_exist() -> None:
-    from sumgp.cli import check, complete, fit, predict
+    from sumgp.cli import arguments, check, complete, fit, predict
     from sumgp_studies.commands import bench, reproduce
 
-    modules = (check, complete, fit, predict, reproduce, bench)
+    modules = (arguments, check, complete, fit, predict, reproduce, bench)
     sources = "".join(Path(module.__file__ or "").read_text(encoding="utf-8") for module in modules)
     known = set(re.findall(r"--[a-z-]+", sources)) | {"--debug"}
-    known |= {f"--{name.replace('_', '-')}" for name in re.findall(r"^    (\w+): Annotated", sources, flags=re.MULTILINE)}
+    options = re.findall(r"^    (\w+): (?:Annotated|arguments\.)", sources, flags=re.MULTILINE)
+    known |= {f"--{name.replace('_', '-')}" for name in options}
     for page in [*PAGES, ROOT / "README.md"]:
         text = re.sub(r'--8<-- "[^"]*"', "", page.read_text(encoding="utf-8"))
         used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))

@@ -63,8 +63,8 @@ MUTATIONS = (
     Mutation(
         "slope left out of the Jacobian",
         "laws/law.py",
-        "coefficients[:, :, term] * transform.derivative(f[:, column])[:, None]",
-        "coefficients[:, :, term] * transform.value(f[:, column])[:, None]",
+        "slope = power * f[:, column] ** (power - 1) if power else transform.derivative(f[:, column])",
+        "slope = f[:, column] ** power if power else transform.value(f[:, column])",
         "laws/test_laws.py",
     ),
     Mutation(
@@ -91,8 +91,8 @@ MUTATIONS = (
     Mutation(
         "branch of the back-transform",
         "transforms/base.py",
-        "return _sign(branch) * np.sqrt(value)",
-        "return np.sqrt(value)",
+        "return _sign(branch) * root if self._is_even else",
+        "return root if self._is_even else",
         "test_transforms.py",
     ),
 )

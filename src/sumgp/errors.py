@@ -42,6 +42,12 @@ def warn(message: str) -> None:
     warnings.warn(message, SumGPWarning, stacklevel=level)
 
 
+def doubted(words: str, more: str) -> str:
+    """The status of a fit that converged to an answer in doubt, of which ``words`` say why; warned of, with ``more``."""
+    warn(words + more)
+    return f"converged, but {words}"
+
+
 class Status(StrEnum):
     """How a search ended. Texts may go on with the place: ``"law infeasible near x = [0.5]"``."""
 

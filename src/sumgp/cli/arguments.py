@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from sumgp.errors import DataError
+
+Laws = Annotated[
+    list[str] | None, typer.Option("--law", "--constraint", "-c", help='Law, e.g. "a + b = 1"; may be repeated.')
+]
+Constants = Annotated[list[str] | None, typer.Option(help="NAME=NUMBER, NAME=unknown or NAME=COLUMN; may be repeated.")]
+PlugIn = Annotated[bool, typer.Option("--plug-in", help="Do not average over hyperparameters: faster, bands narrower.")]
 
 
 def names(text: str, option: str) -> list[str]:

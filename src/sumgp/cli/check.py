@@ -34,9 +34,7 @@ def check(
     constraint: Annotated[list[str], typer.Argument(help='One or more laws, e.g. "k/2*z**2 + m/2*v**2 = E".')],
     outputs: Annotated[str, typer.Option(help="Names of the outputs, separated by commas.")],
     inputs: Annotated[str | None, typer.Option(help="Names of the inputs.")] = None,
-    constant: Annotated[
-        list[str] | None, typer.Option(help="NAME=NUMBER, NAME=unknown or NAME=COLUMN; may be repeated.")
-    ] = None,
+    constant: arguments.Constants = None,
     data: Annotated[Path | None, typer.Option(help="Table whose complete rows are held against the law.")] = None,
     separator: Annotated[str | None, typer.Option(help="Separator of the table's columns: , ; tab ...")] = None,
     decimal: Annotated[str, typer.Option(help="Decimal sign of the table's numbers.")] = ".",

@@ -29,13 +29,9 @@ def complete(
     data: Annotated[Path, typer.Argument(help="Table: CSV, TSV, Parquet or Excel. Empty cells are the gaps.")],
     inputs: Annotated[str, typer.Option(help="Input columns, separated by commas.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="CSV file to write.")],
-    constraint: Annotated[
-        list[str] | None, typer.Option("--law", "--constraint", "-c", help='Law, e.g. "a + b = 1"; may be repeated.')
-    ] = None,
+    constraint: arguments.Laws = None,
     outputs: Annotated[str | None, typer.Option(help="Output columns; all other columns if left out.")] = None,
-    constant: Annotated[
-        list[str] | None, typer.Option(help="NAME=NUMBER, NAME=unknown or NAME=COLUMN; may be repeated.")
-    ] = None,
+    constant: arguments.Constants = None,
     noise: Annotated[str, typer.Option(help="per-output, shared, or known standard deviation(s).")] = "per-output",
     strategy: Annotated[str | None, typer.Option(help=f"{', '.join(STRATEGIES)}; chosen from the law if left out.")] = None,
     kernel: Annotated[str | None, typer.Option(help=f"{', '.join(KERNELS)}; several are tried if left out.")] = None,
@@ -43,9 +39,7 @@ def complete(
     smooth: Annotated[
         bool, typer.Option("--smooth-measured", help="Replace measured cells by the estimated true values too.")
     ] = False,
-    plug_in: Annotated[
-        bool, typer.Option("--plug-in", help="Do not average over hyperparameters: faster, bands narrower.")
-    ] = False,
+    plug_in: arguments.PlugIn = False,
     separator: Annotated[str | None, typer.Option(help="Separator of the table's columns: , ; tab ...")] = None,
     decimal: Annotated[str, typer.Option(help="Decimal sign of the table's numbers.")] = ".",
     panel: Annotated[

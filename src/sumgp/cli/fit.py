@@ -30,13 +30,9 @@ def fit(
     data: Annotated[Path, typer.Argument(help="Table: CSV, TSV, Parquet or Excel. Empty cells are missing outputs.")],
     inputs: Annotated[str, typer.Option(help="Input columns, separated by commas.")],
     out: Annotated[Path, typer.Option(help="New folder for model, predictions and report.")],
-    constraint: Annotated[
-        list[str] | None, typer.Option("--law", "--constraint", "-c", help='Law, e.g. "a + b = 1"; may be repeated.')
-    ] = None,
+    constraint: arguments.Laws = None,
     outputs: Annotated[str | None, typer.Option(help="Output columns; all other columns if left out.")] = None,
-    constant: Annotated[
-        list[str] | None, typer.Option(help="NAME=NUMBER, NAME=unknown or NAME=COLUMN; may be repeated.")
-    ] = None,
+    constant: arguments.Constants = None,
     noise: Annotated[str, typer.Option(help="per-output, shared, or known standard deviation(s).")] = "per-output",
     strategy: Annotated[str | None, typer.Option(help=f"{', '.join(STRATEGIES)}; chosen from the law if left out.")] = None,
     kernel: Annotated[str | None, typer.Option(help=f"{', '.join(KERNELS)}; several are tried if left out.")] = None,
@@ -45,9 +41,7 @@ def fit(
         int | None,
         typer.Option(help="Number of points over the data's range, where --at is not given: 200, or 900 of a map."),
     ] = None,
-    plug_in: Annotated[
-        bool, typer.Option("--plug-in", help="Do not average over hyperparameters: faster, bands narrower.")
-    ] = False,
+    plug_in: arguments.PlugIn = False,
     separator: Annotated[str | None, typer.Option(help="Separator of the table's columns: , ; tab ...")] = None,
     decimal: Annotated[str, typer.Option(help="Decimal sign of the table's numbers.")] = ".",
     seed: Annotated[int, typer.Option(help="Seed: the same seed gives the same numbers.")] = 0,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from sumgp.data import DIFFERENT, Data, group_medians, in_bulk
-from sumgp.errors import counted, warn
+from sumgp.errors import counted, doubted, warn
 from sumgp.estimator.wild_values import NAMED_ROWS, WildValues
 from sumgp.laws import Law, SumLaw, typical_rows
 from sumgp.numerics import neighbour_correlation
@@ -208,8 +208,7 @@ def alike_residuals(problem: FitProblem, posterior: Posterior, rows: np.ndarray)
     if max(most, sum(z for z, _ in found) / np.sqrt(len(found))) < ALIKE:
         return ""
     words = f"residuals of {problem.data.output_names[t]!r} are alike in neighbouring rows; intervals may be too narrow"
-    warn(f"{words}: either the law holds only roughly, or the noise is correlated from row to row")
-    return f"converged, but {words}"
+    return doubted(words, ": either the law holds only roughly, or the noise is correlated from row to row")
 
 
 def _residuals(

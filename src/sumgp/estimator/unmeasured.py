@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sumgp.errors import warn
+from sumgp.errors import doubted
 from sumgp.laws import UNKNOWN_VARIANCE, Law
 from sumgp.prediction import Posterior, constants_posterior
 from sumgp.strategies import Component, FitProblem, Fitted, warn_of_open_constants
@@ -38,15 +38,14 @@ def open_branch(posterior: Posterior, law: Law, measured: np.ndarray, at: Callab
         found = _values(posterior, law, int(t))
         if not np.any(seen) and np.mean(found.several) > OPEN:
             words = f"the law leaves open on which of its branches {name!r} lies, which was never measured"
-            warn(f"{words}; measure it, or bound it, e.g. '{name} >= 0'")
-            return f"converged, but {words}"
+            return doubted(words, f"; measure it, or bound it, e.g. '{name} >= 0'")
         # Measured on two branches, an output is known to go from one to the other.
         if np.any(seen) and np.ptp(found.below[seen]) == 0 and np.mean(found.several & ~seen) > BEYOND:
             if _share_beyond_folds(posterior, law, int(t), seen, at) <= BEYOND:
                 continue
             words = f"the law leaves open on which of its branches {name!r} lies beyond where it was measured"
-            warn(f"{words}; measure it on other sides of the places where branches meet, or bound it, e.g. '{name} >= 0'")
-            return f"converged, but {words}"
+            remedy = f"measure it on other sides of the places where branches meet, or bound it, e.g. '{name} >= 0'"
+            return doubted(words, f"; {remedy}")
     return ""
 
 
@@ -68,8 +67,8 @@ def open_turn(problem: FitProblem, fitted: Fitted) -> str:
     widest = gaps[int(np.argmax(found))]
     where = f"between {problem.data.input_names[0]} = {rows[widest, 0]:.4g} and {rows[widest + 1, 0]:.4g}"
     words = f"{where} the law leaves open which way round it is met"
-    warn(f"{words}; intervals there hold one way only: measure in between, or give a kernel with the period if there is one")
-    return f"converged, but {words}"
+    remedy = "measure in between, or give a kernel with the period if there is one"
+    return doubted(words, f"; intervals there hold one way only: {remedy}")
 
 
 def _undecided(component: Component, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
@@ -95,8 +94,8 @@ def resting_on_prior(posterior: Posterior, measured: np.ndarray) -> str:
         size, sd = np.sqrt(np.mean(posterior.mean[:, t] ** 2)), np.median(posterior.std[:, t])
         if sd > UNKNOWN * size:
             words = f"law and data hardly determine {posterior.output_names[t]!r}, which was never measured"
-            warn(f"{words}: it is about {size:.2g} with a standard deviation of {sd:.2g}; measure it at a few rows")
-            return f"converged, but {words}"
+            found = f"it is about {size:.2g} with a standard deviation of {sd:.2g}"
+            return doubted(words, f": {found}; measure it at a few rows")
     return ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sumgp.errors import warn
+from sumgp.errors import doubted
 from sumgp.laws import Law, typical_rows
 from sumgp.strategies import FitProblem
 
@@ -31,8 +31,7 @@ def wrapped_angle(problem: FitProblem, law: Law) -> str:
             if np.any(steps > JUMP * turn) and np.ptp(data.y[rows, t]) < RANGE * turn and _is_same(law, f, data.x, t, turn):
                 first, next_ = rows[np.argmax(steps)], rows[np.argmax(steps) + 1]
                 words = f"{name!r} jumps by a turn of {turn:.4g} between rows {first} and {next_}"
-                warn(f"{words}, which the law does not see; let the angle go on beyond a turn, e.g. with np.unwrap")
-                return f"converged, but {words}"
+                return doubted(words, ", which the law does not see; let the angle go on beyond a turn, e.g. with np.unwrap")
     return ""
 
 

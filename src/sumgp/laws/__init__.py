@@ -9,7 +9,7 @@ from sumgp.laws.elimination import Operator, Potential, as_operator, constant_ro
 from sumgp.laws.formula import FormulaConstraint, explain_law, parse_constraint, where_held
 from sumgp.laws.function_law import FunctionConstraint, FunctionLaw
 from sumgp.laws.geometry import Bend, Projection, UnitFreeLaw, bend, make_unit_free, mean_on_law, project, projected_draws
-from sumgp.laws.law import Constraint, Law, SumLaw, Unknown
+from sumgp.laws.law import Constraint, Law, SumLaw
 from sumgp.laws.learnt import LearntError, learnt_errors, with_errors
 from sumgp.laws.points import (
     UNKNOWN_VARIANCE,
@@ -28,4 +28,4 @@ from sumgp.laws.points import (
 )
 from sumgp.laws.shared_constants import rival_constants
 from sumgp.laws.sizes import column_effects
-from sumgp.laws.sums import LinearConstraint, SumConstraint, Term
+from sumgp.laws.sums import LinearConstraint, SumConstraint, Term, Unknown

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from sumgp.laws.bounds import BOUNDS_ALONE, Inequalities
-from sumgp.laws.columns import Derivative
 from sumgp.laws.formula import explain_law
 from sumgp.laws.function_law import FunctionLaw, functions_of
 from sumgp.laws.law import Constraint, Law, SumLaw
+from sumgp.laws.other_columns import seen_from
 from sumgp.transforms import Transform
 
 
@@ -63,7 +62,7 @@ def bind_constraint(
 
 def with_bounds(law: Law, rows: Sequence[SumLaw], extras: Sequence[str]) -> BoundConstraint:
     """A law (without rows where bounds stand alone) and rows that are to be zero or less, over the same columns of x."""
-    wide = [_widened(part, part.derivatives, part.unknowns, tuple(extras)) for part in (law, *rows)]
+    wide = [seen_from(part, part.derivatives, part.unknowns, tuple(extras)) for part in (law, *rows)]
     bounds = Inequalities(tuple(row for row in wide[1:] if isinstance(row, SumLaw)))
     return BoundConstraint(wide[0] if law.n_rows else None, bounds)
 
@@ -80,7 +79,7 @@ def combine(laws: Sequence[Law]) -> Law:
     unknowns = tuple(dict.fromkeys(name for law in laws for name in law.unknowns))
     extras = tuple(dict.fromkeys(name for law in laws for name in law.extra_columns))
     derivatives = tuple(dict.fromkeys(derivative for law in laws for derivative in law.derivatives))
-    laws = [_widened(law, derivatives, unknowns, extras) for law in laws]
+    laws = [seen_from(law, derivatives, unknowns, extras) for law in laws]
     sums = [law for law in laws if isinstance(law, SumLaw)]
     return _stacked_sums(sums) if len(sums) == len(laws) else _stacked_functions(laws)
 
@@ -178,90 +177,3 @@ def _stacked_functions(laws: Sequence[Law]) -> FunctionLaw:
         **functions_of(stacked),
         **_shared(laws),
     )
-
-
-@dataclass(frozen=True)
-class _Wider:
-    """A law seen from longer lists of derivatives, unknown constants and extra columns."""
-
-    law: Law
-    derivatives: tuple[Derivative, ...]
-    unknowns: tuple[str, ...]
-    extras: tuple[str, ...]
-
-    @property
-    def columns(self) -> list[int]:
-        """Positions of the law's own columns among all."""
-        T = len(self.law.outputs)
-        varying = [*range(T), *(T + self.derivatives.index(derivative) for derivative in self.law.derivatives)]
-        return [*varying, *(T + len(self.derivatives) + self.unknowns.index(name) for name in self.law.unknowns)]
-
-    @property
-    def n_columns(self) -> int:
-        """Outputs, all derivatives and all unknown constants."""
-        return len(self.law.outputs) + len(self.derivatives) + len(self.unknowns)
-
-    def narrow(self, x: np.ndarray) -> np.ndarray:
-        """The inputs and the extra columns that the law itself needs."""
-        base = x.shape[1] - len(self.extras)
-        return x[:, [*range(base), *(base + self.extras.index(name) for name in self.law.extra_columns)]]
-
-    def where(self, inner: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
-        """Where a row holds, of which the law itself tells by ``inner``."""
-        return inner(self.narrow(x))
-
-    def residual(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """(n, R) residuals."""
-        return self.law.residual(f[:, self.columns], self.narrow(x))
-
-    def jacobian(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """(n, R, columns) derivatives, zero by constants of other laws."""
-        result = np.zeros((len(f), self.law.n_rows, self.n_columns))
-        result[:, :, self.columns] = self.law.jacobian(f[:, self.columns], self.narrow(x))
-        return result
-
-    def magnitude(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """(n, R) sizes."""
-        return self.law.magnitude(f[:, self.columns], self.narrow(x))
-
-    def coefficients(self, x: np.ndarray) -> np.ndarray:
-        """F(x) of a sum."""
-        assert isinstance(self.law, SumLaw)
-        return self.law.F(self.narrow(x))
-
-    def total(self, x: np.ndarray) -> np.ndarray:
-        """S(x) of a sum."""
-        assert isinstance(self.law, SumLaw)
-        return self.law.S(self.narrow(x))
-
-    def relaxed(self, scale: np.ndarray, clear: np.ndarray) -> Law:
-        """The relaxed law, as wide."""
-        return _widened(self.law.relaxed(scale[self.columns], clear), self.derivatives, self.unknowns, self.extras)
-
-    def selected(self, rows: Sequence[int]) -> Law:
-        """Some of the rows, as wide."""
-        return _widened(self.law.rows(rows), self.derivatives, self.unknowns, self.extras)
-
-
-def _widened(law: Law, derivatives: tuple[Derivative, ...], unknowns: tuple[str, ...], extras: tuple[str, ...]) -> Law:
-    """The same law over longer lists of derivatives, unknown constants and extra columns."""
-    if (law.derivatives, law.unknowns, law.extra_columns) == (derivatives, unknowns, extras):
-        return law
-    wider = _Wider(law, derivatives, unknowns, extras)
-    old, same = wider.columns, law.extra_columns == extras
-    facts: dict[str, Any] = {"derivatives": derivatives, "unknowns": unknowns, "extra_columns": extras}
-    facts["where"] = tuple(where if same or where is None else partial(wider.where, where) for where in law.where)
-    if isinstance(law, SumLaw):
-        fixed = isinstance(law.coefficients, np.ndarray), isinstance(law.total, np.ndarray)
-        return replace(
-            law,
-            select=None if law.select is None else wider.selected,
-            columns=tuple((old[c], t) for c, t in law.columns),
-            coefficients=law.coefficients if same or fixed[0] else wider.coefficients,
-            total=law.total if same or fixed[1] else wider.total,
-            **facts,
-        )
-    assert isinstance(law, FunctionLaw)
-    mentions = np.zeros(wider.n_columns, dtype=bool)
-    mentions[old] = law.involved()
-    return replace(law, mentions=mentions, **functions_of(wider), **facts)

@@ -17,8 +17,8 @@ import numpy as np
 from sumgp.data import Data, Scaling
 from sumgp.errors import ConstraintError
 from sumgp.laws.elimination import Operator, Potential, as_operator, constant_rows, find_potential
-from sumgp.laws.function_law import FunctionLaw
-from sumgp.laws.law import Law, SumLaw
+from sumgp.laws.law import Law
+from sumgp.laws.other_columns import seen_from
 from sumgp.laws.points import complete_scaling
 
 FREE_CONSTANT, LEAST_CONSTANT = 2.0, 0.2  # prior sd of an output's constant, in those of the output
@@ -153,43 +153,7 @@ def _derivative_columns(law: Law) -> slice:
 
 def _lean(law: Law) -> Law:
     """A law that mentions no derivative over outputs and unknown constants alone."""
-    kept = np.delete(np.arange(law.n_columns), _derivative_columns(law))
-    if isinstance(law, SumLaw):
-        place = {int(column): i for i, column in enumerate(kept)}
-        mentioned = [i for i, (column, _) in enumerate(law.columns) if column in place]
-        F = law.coefficients
-        return replace(
-            law,
-            derivatives=(),
-            select=None,
-            columns=tuple((place[law.columns[i][0]], law.columns[i][1]) for i in mentioned),
-            coefficients=F[:, mentioned] if isinstance(F, np.ndarray) else lambda x: law.F(x)[:, :, mentioned],
-        )
-    assert isinstance(law, FunctionLaw)
-    return _lean_function(law, kept)
-
-
-def _lean_function(law: FunctionLaw, kept: np.ndarray) -> FunctionLaw:
-    def wide(f: np.ndarray) -> np.ndarray:
-        full = np.zeros((*f.shape[:-1], law.n_columns))
-        full[..., kept] = f
-        return full
-
-    def relax(scale: np.ndarray, clear: np.ndarray) -> FunctionLaw:
-        sizes = np.ones(law.n_columns)
-        sizes[kept] = scale
-        return _lean_function(law.relaxed(sizes, clear), kept)
-
-    return replace(
-        law,
-        derivatives=(),
-        residual_function=lambda f, x: law.residual(wide(f), x),
-        jacobian_function=lambda f, x: law.jacobian(wide(f), x)[:, :, kept],
-        magnitude_function=lambda f, x: law.magnitude(wide(f), x),
-        relax=relax,
-        select=lambda rows: _lean(law.rows(rows)),
-        mentions=None if law.mentions is None else law.mentions[kept],
-    )
+    return seen_from(law, (), law.unknowns, law.extra_columns)
 
 
 Order = tuple[int, ...]

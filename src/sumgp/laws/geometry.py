@@ -321,7 +321,7 @@ def bend(law: UnitFreeLaw, points: np.ndarray, covariance: np.ndarray, gain: np.
     """
     n, C = points.shape
     values, vectors = np.linalg.eigh(covariance)  # the symmetric root is unique, unlike eigenvectors of equal values
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.mT
     roots = [root[:, :, a] for a in range(C) if np.any(root[:, :, a])]  # each (n, C)
     if not roots:
         return Bend(np.zeros((n, C)), np.zeros((n, C)))

@@ -7,7 +7,7 @@ one per unknown constant (see ``columns.py``); ``x`` (n, D) holds the inputs fol
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from sumgp.errors import ConstraintError, counted
 from sumgp.laws.columns import Derivative
-from sumgp.transforms import Transform
+from sumgp.transforms import Transform, WholePower
 
 ArrayFunction = Callable[[np.ndarray], np.ndarray]
 FEW_INPUTS = 1000  # values
@@ -157,15 +157,20 @@ class SumLaw(Law):
     total: np.ndarray | ArrayFunction
     select: Callable[[Sequence[int]], Law] | None = field(default=None, compare=False)  # some of the rows, if more is known
 
+    @cached_property
+    def _terms(self) -> tuple[tuple[int, int, Transform], ...]:
+        """Of each term: the power of its column that it is (0 for other transforms), the column, the transform."""
+        return tuple((t.exponent if isinstance(t, WholePower) else 0, c, t) for c, t in self.columns)
+
     @property
     def is_linear(self) -> bool:
         """True if every transform is the identity."""
-        return all(t.is_identity for _, t in self.columns)
+        return all(power == 1 or (not power and t.is_identity) for power, _, t in self._terms)
 
     @property
     def is_periodic(self) -> bool:
         """True if an output enters as an angle."""
-        return any(not t.is_identity and t.branches.period is not None for _, t in self.columns)
+        return any(not power and t.branches.period is not None for power, _, t in self._terms)
 
     @property
     def has_constant_coefficients(self) -> bool:
@@ -215,8 +220,8 @@ class SumLaw(Law):
     def transformed(self, f: np.ndarray) -> np.ndarray:
         """(n, M) values h(f) of each term."""
         values = np.empty((len(f), len(self.columns)))
-        for term, (column, transform) in enumerate(self.columns):
-            values[:, term] = transform.value(f[:, column])
+        for term, (power, column, transform) in enumerate(self._terms):
+            values[:, term] = f[:, column] ** power if power else transform.value(f[:, column])
         return values
 
     def residual(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -227,8 +232,9 @@ class SumLaw(Law):
     def jacobian(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
         coefficients = self.F(x)
         result = np.zeros((len(x), self.n_rows, self.n_columns))
-        for term, (column, transform) in enumerate(self.columns):
-            result[:, :, column] += coefficients[:, :, term] * transform.derivative(f[:, column])[:, None]
+        for term, (power, column, transform) in enumerate(self._terms):
+            slope = power * f[:, column] ** (power - 1) if power else transform.derivative(f[:, column])
+            result[:, :, column] += coefficients[:, :, term] * slope[:, None]
         return result
 
     def magnitude(self, f: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -238,15 +244,14 @@ class SumLaw(Law):
     def relaxed(self, scale: np.ndarray, clear: np.ndarray | None = None) -> SumLaw:
         if self.is_linear:
             return self
-        columns = tuple((c, t.relaxed(abs(float(scale[c])))) for c, t in self.columns)
+        columns = tuple((c, t if power else t.relaxed(abs(float(scale[c])))) for power, c, t in self._terms)
         select = None if self.select is None else partial(relaxed_rows, self.select, scale, clear)
         return replace(self, columns=columns, select=select)
 
     def involved(self) -> np.ndarray:
-        used = np.zeros(self.n_columns, dtype=bool)
+        F, used = self.coefficients, np.zeros(self.n_columns, dtype=bool)
         for term, (column, _) in enumerate(self.columns):
-            constant = isinstance(self.coefficients, np.ndarray)
-            used[column] |= bool(np.any(self.coefficients[:, term] != 0)) if constant else True  # type: ignore[index]
+            used[column] |= not isinstance(F, np.ndarray) or bool(np.any(F[:, term] != 0))
         return used
 
     def as_matrix(self) -> np.ndarray:
@@ -279,15 +284,21 @@ class SumLaw(Law):
     def explain_row(self, row: int) -> tuple[str, ...]:
         if self.notes and self.notes[row]:
             return self.notes[row]
-        names = self.column_names
-        lines = []
+        names, slopes, lines = self.column_names, [derivative.name for derivative in self.derivatives], []
         for term, (column, transform) in enumerate(self.columns):
             factor = f"{self.coefficients[row, term]:g}" if isinstance(self.coefficients, np.ndarray) else "a(x)"
             if factor != "0":
-                described = transform.describe() if column < self.unknown_columns.start else "constant to be estimated"
-                lines.append(f"{factor} * {transform.label(names[column])}: {described}")
+                lines.append(term_note(factor, transform, names[column], slopes, self.unknowns))
         total = f"{self.total[row]:g}" if isinstance(self.total, np.ndarray) else "S(x), varies with the inputs"
         return (*lines, f"total: {total}")
+
+
+def term_note(factor: str, transform: Transform, name: str, derivatives: Collection[str], unknowns: Collection[str]) -> str:
+    """The line that explains one term of a sum."""
+    described = "constant to be estimated" if name in unknowns else transform.describe()
+    if name in derivatives:
+        described = "derivative" if transform.is_identity else f"{described}, of a derivative"
+    return f"{factor} * {transform.label(name)}: {described}"
 
 
 def relaxed_rows(
@@ -312,16 +323,6 @@ def near_pole(law: Law, f: np.ndarray, scale: np.ndarray, x: np.ndarray) -> np.n
     active = law.active(x)
     typical = np.array([np.median(s[a]) if a.any() else 1.0 for s, a in zip(slope.T, active.T, strict=True)])
     return (law.noise == 0) & np.any(active & ~(slope <= STEEP * typical), axis=0)
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """A constant total that is to be estimated together with the outputs.
-
-    ``name`` is how it is called in reports; ``LinearConstraint([1, 1], Unknown("mass"))``.
-    """
-
-    name: str = "total"
 
 
 class Constraint(ABC):

@@ -10,8 +10,18 @@ from typing import Any
 import numpy as np
 
 from sumgp.errors import ConstraintError
-from sumgp.laws.law import ArrayFunction, Constraint, Law, SumLaw, Unknown
+from sumgp.laws.law import ArrayFunction, Constraint, Law, SumLaw
 from sumgp.transforms import Identity, Transform
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A constant total that is to be estimated together with the outputs.
+
+    ``name`` is how it is called in reports; ``LinearConstraint([1, 1], Unknown("mass"))``.
+    """
+
+    name: str = "total"
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from sumgp.numerics.linear_algebra import (
     schur_condition,
     solve_cholesky,
     solve_lower,
+    spectral_root,
     symmetric,
     symmetric_root,
     threads_for,
-    transposed,
     triangular_inverse,
     whiten,
 )

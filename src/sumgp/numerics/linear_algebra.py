@@ -173,6 +173,12 @@ def symmetric_root(matrix: np.ndarray, tolerance: float = 1e-14) -> np.ndarray:
     return vectors[:, keep] * np.sqrt(values[keep])
 
 
+def spectral_root(matrices: np.ndarray) -> np.ndarray:
+    """(..., n, n) roots W with W W^T = M for positive semidefinite M; eigenvalues that round-off made negative are zero."""
+    values, vectors = np.linalg.eigh(matrices)
+    return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+
+
 REMEDY = (
     "a noise or law variance is too small beside the prior: increase it (a law variance of 1e-9 of the measurements' works)"
 )
@@ -217,12 +223,7 @@ def whiten(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def symmetric(matrices: np.ndarray) -> np.ndarray:
     """(n, D, D) matrices with the round-off between M and M^T averaged away."""
-    return 0.5 * (matrices + matrices.swapaxes(-1, -2))
-
-
-def transposed(matrices: np.ndarray) -> np.ndarray:
-    """Each matrix of a stack (..., m, n) turned to (..., n, m), without copying."""
-    return matrices.swapaxes(-1, -2)
+    return 0.5 * (matrices + matrices.mT)
 
 
 NUMBER = 8  # bytes
@@ -260,7 +261,6 @@ def check_memory(n_points: int, n_outputs: int, n_measured: int, n_inputs: int, 
     free = available_bytes()
     if needed <= free:
         return
-    ways = ""
     if n_inputs == 1:
         ways = "use solver=Markov() with a Matern kernel (memory grows with the rows only), or "
     elif not kronecker and kronecker_bytes(n_points, n_outputs, n_measured) <= free:

@@ -125,7 +125,7 @@ def _active_sets(problem: _Scaled) -> tuple[np.ndarray, np.ndarray]:
         rows = K * held[:, :, None]
         open_rows = rows * free[:, None, :]
         wanted = np.einsum("mpc,mc->mp", rows, np.where(free, z0, fixed)) - r * held
-        w = _solved(open_rows @ open_rows.transpose(0, 2, 1), wanted)
+        w = _solved(open_rows @ open_rows.mT, wanted)
         t = z0 - np.einsum("mpc,mp->mc", rows, w)
         z[live] = np.where(free, t, fixed)
         same = np.all(((t < lower) == low) & ((t > upper) == high), axis=1)
@@ -206,6 +206,6 @@ def _polished(f: np.ndarray, sds: np.ndarray, scaled: _Scaled, sets: Polyhedra) 
         unit = np.where(length > 0, length, 1.0)
         rows = K * sds / unit[:, :, None] * free[:, None, :]
         rows[:, R:] *= (over[:, R:] > 0)[:, :, None]
-        w = _solved(rows @ rows.transpose(0, 2, 1), over / unit)
+        w = _solved(rows @ rows.mT, over / unit)
         f = np.clip(f - sds * np.einsum("mpc,mp->mc", rows, w), sets.lower, np.maximum(sets.lower, sets.upper))
     return f

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Scaling
 from sumgp.laws import UnitFreeLaw, project
-from sumgp.numerics import symmetric_root
+from sumgp.numerics import spectral_root, symmetric_root
 from sumgp.paper_method.marginals import OutputMarginal, SkewedMarginals
 from sumgp.paper_method.observations import LatentTasks
 from sumgp.priors import lengthscale_mask
@@ -51,7 +51,7 @@ class LatentPosterior:
         cross = k[:, None, :] * self.Sigma[:, self.task]
         gain = (cross.reshape(-1, len(self.half)) @ self.half.T).reshape(cross.shape)
         prior = (self.kernel.diag(x) + self.mean_variance)[:, None, None] * self.Sigma
-        return totals @ self.D + cross @ self.alpha, prior - gain @ gain.transpose(0, 2, 1)
+        return totals @ self.D + cross @ self.alpha, prior - gain @ gain.mT
 
     def joint(self, x: np.ndarray) -> np.ndarray:
         """(nq, nq) covariance of the coordinates v with u = mean + root v."""
@@ -62,8 +62,8 @@ class LatentPosterior:
 
     def sample(self, x: np.ndarray, totals: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
         """(count, n, L) joint draws, on the linear law to round-off."""
-        values, vectors = np.linalg.eigh(self.joint(x))
-        draws = generator.standard_normal((count, len(values))) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+        root = spectral_root(self.joint(x))
+        draws = generator.standard_normal((count, len(root))) @ root.T
         mean, _ = self.marginals(x, totals)
         return mean + draws.reshape(count, len(x), -1) @ self.root.T
 

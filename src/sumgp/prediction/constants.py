@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sumgp.numerics import spectral_root
 from sumgp.prediction.marginals import mixture_quantile
 from sumgp.strategies import Fitted
 
@@ -49,8 +50,7 @@ class ConstantsPosterior:
         import pandas as pd
 
         generator = np.random.default_rng(random_state)
-        values, vectors = np.linalg.eigh(self.covariances)
-        roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+        roots = spectral_root(self.covariances)
         owners = generator.choice(len(self.weights), size=count, p=self.weights)
         normal = generator.standard_normal((count, len(self.names)))
         draws = self.means[owners] + np.einsum("nuv,nv->nu", roots[owners], normal)

@@ -320,7 +320,7 @@ def principal_root(covariance: np.ndarray, rank: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh(correlation)
     # Directions that round-off alone would open stay closed.
     roots = np.sqrt(np.where(values > NEGLIGIBLE, values, 0.0))
-    root = (vectors * roots[:, None, :]) @ vectors.transpose(0, 2, 1)
+    root = (vectors * roots[:, None, :]) @ vectors.mT
     _, V = np.linalg.eigh(correlation + TIE * np.diag((C - rank) / C))
     V = V[:, :, ::-1]
     side = np.where(np.einsum("c,ncd->nd", GOLDEN**rank, V) < 0, -1.0, 1.0)

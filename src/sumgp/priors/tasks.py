@@ -74,9 +74,9 @@ class TaskCovariance(ABC):
     def n_parameters(self) -> int:
         """Length of the parameter vector."""
 
-    @abstractmethod
     def start(self) -> np.ndarray:
-        """Parameters to begin an optimisation with."""
+        """Parameters to begin an optimisation with: the prior's centre, unless it is a bad start."""
+        return self.prior_mean()
 
     @abstractmethod
     def covariance(self, parameters: np.ndarray) -> np.ndarray:
@@ -122,9 +122,6 @@ class FullTask(TaskCovariance):
     @property
     def n_parameters(self) -> int:
         return self.n_outputs * (self.n_outputs + 1) // 2
-
-    def start(self) -> np.ndarray:
-        return self.prior_mean()
 
     def prior_mean(self) -> np.ndarray:
         mean = np.zeros(self.n_parameters)
@@ -272,9 +269,6 @@ class OneOutputTask(TaskCovariance):
     @property
     def n_parameters(self) -> int:
         return 1
-
-    def start(self) -> np.ndarray:
-        return self.prior_mean()
 
     @property
     def speaks_of(self) -> int | None:

@@ -176,7 +176,7 @@ def _checked(V: np.ndarray, n: int, T: int) -> np.ndarray:
     if V.shape not in ((T, T), (n, T, T)):
         raise DataError("covariance", f"shape {(T, T)} or {(n, T, T)}", f"{V.shape}", "one row and column an output")
     size = np.max(np.abs(V), initial=0.0)
-    if not np.isfinite(size) or np.max(np.abs(V - np.swapaxes(V, -1, -2))) > SYMMETRIC * size:
+    if not np.isfinite(size) or np.max(np.abs(V - V.mT)) > SYMMETRIC * size:
         raise DataError("covariance", "a finite symmetric matrix", "another", "use (V + V.T) / 2")
     if np.min(np.linalg.eigvalsh(V)) < NEGATIVE * size:
         raise DataError("covariance", "no negative eigenvalue", "one", "estimate it from errors= instead")

@@ -31,9 +31,10 @@ from sumgp.laws import (
     projected_draws,
 )
 from sumgp.notebook import facts_table, listed
+from sumgp.numerics import spectral_root
 from sumgp.prediction import BoundedPoints, DrawnMarginals, common_numbers, output_columns, point_draws
 from sumgp.reconciliation.given import Forecasts, bound_law, error_covariances, read_forecasts
-from sumgp.strategies import Unprojected
+from sumgp.strategies import Unprojected, with_soft_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,21 +80,21 @@ def reconcile(
 def _onto(law: Law, given: Forecasts, before: Reconciled, V: np.ndarray) -> Reconciled:
     """Forecasts on the law, with their uncertainty where it is known."""
     free = _unit_free(law, given, V)
-    metric = _metric(free, V)
-    T, scale = given.mean.shape[1], free.scale
-    start = _padded(given.mean / scale, free.n_columns)
+    T, scale, soft = given.mean.shape[1], free.scale, free.soft_variances
+    units = scale[:, None] * scale
+    start, metric = with_soft_errors(given.mean / scale, V / units, soft)
     moved = project(free, start, metric, given.x)
     _check_met(moved.unmet, given)
     found = replace(before, law=law, mean=scale * moved.points[:, :T])
     if given.draws is not None:
-        draws = projected_draws(free, _padded(given.draws / scale, free.n_columns), metric, given.x)
+        draws = projected_draws(free, np.pad(given.draws / scale, ((0, 0), (0, 0), (0, len(soft)))), metric, given.x)
         return replace(found, covariance=None, draws=scale * draws[:, :, :T])
     if before.covariance is None:
         return found
-    spread = _metric(free, before.covariance)
+    _, spread = with_soft_errors(given.mean, before.covariance / units, soft)
     if free.is_linear:
-        tangent = (moved.projectors @ spread @ moved.projectors.transpose(0, 2, 1))[:, :T, :T]
-        return replace(found, covariance=tangent * scale[:, None] * scale[None, :])
+        tangent = (moved.projectors @ spread @ moved.projectors.mT)[:, :T, :T]
+        return replace(found, covariance=tangent * units)
     draws = gaussian_draws(free, Unprojected(start, spread, metric), given.x)
     return replace(found, covariance=None, draws=scale * draws[:, :, :T])
 
@@ -104,21 +105,6 @@ def _unit_free(law: Law, given: Forecasts, V: np.ndarray) -> UnitFreeLaw:
     size = np.max(np.abs(given.mean), axis=0)
     scale = np.where(scale > 0, scale, np.where(size > 0, size, 1.0))
     return make_unit_free(law, np.zeros_like(scale), scale, given.mean / scale, given.x)
-
-
-def _metric(law: UnitFreeLaw, V: np.ndarray) -> np.ndarray:
-    """(n, C, C) covariances in the law's units; errors of soft rows come after the outputs."""
-    n, T, _ = V.shape
-    metric = np.zeros((n, law.n_columns, law.n_columns))
-    metric[:, :T, :T] = V / (law.scale[:, None] * law.scale[None, :])
-    soft = np.arange(T, law.n_columns)
-    metric[:, soft, soft] = law.soft_variances
-    return metric
-
-
-def _padded(values: np.ndarray, columns: int) -> np.ndarray:
-    """Values (..., T) with zeros for the errors of soft rows."""
-    return np.concatenate([values, np.zeros((*values.shape[:-1], columns - values.shape[-1]))], axis=-1)
 
 
 def _check_met(unmet: np.ndarray, given: Forecasts) -> None:
@@ -197,10 +183,8 @@ class Reconciled:
         if self.draws is not None:
             chosen = generator.integers(len(self.draws), size=n_samples)
             return self.draws[chosen]
-        values, vectors = np.linalg.eigh(self._known_covariance())
-        root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
         normal = generator.standard_normal((n_samples, *self.mean.shape))
-        return self.mean + np.einsum("ntk,snk->snt", root, normal)
+        return self.mean + np.einsum("ntk,snk->snt", spectral_root(self._known_covariance()), normal)
 
     def residual(self) -> np.ndarray:
         """(n, R) left side minus right side of the law at the means."""

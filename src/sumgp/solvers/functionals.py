@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel, Matern
 
 from sumgp.laws import LatentMap
-from sumgp.numerics import pivoted_cholesky, solve_lower
+from sumgp.numerics import pivoted_cholesky, solve_lower, spectral_root
 from sumgp.priors import KernelDerivatives, MultitaskPrior, lengthscale_mask
 
 Order = tuple[int, ...]
@@ -72,10 +72,9 @@ class FunctionalTerm:
         table = KernelDerivatives.paired(self.kernel, x, x)
         prior = np.array([[table.value(a, b) for b in self.orders] for a in self.orders]).transpose(2, 0, 1)
         sizes = np.sqrt(np.maximum(np.einsum("naa->a", prior) / len(x), np.finfo(float).tiny))
-        values, vectors = np.linalg.eigh((prior - phi @ phi.transpose(0, 2, 1)) / np.outer(sizes, sizes))
-        root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :] * sizes[:, None]
+        root = spectral_root((prior - phi @ phi.mT) / np.outer(sizes, sizes)) * sizes[:, None]
         columns = _columns(self.weights, root)
-        return columns @ columns.transpose(0, 2, 1)
+        return columns @ columns.mT
 
     def opened(self, x: np.ndarray, phi: np.ndarray) -> np.ndarray:
         """(n, C, e) root of the covariance between points that the pivots do not carry."""

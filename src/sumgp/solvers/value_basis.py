@@ -76,8 +76,8 @@ class ValueBasis:
             for j, second in enumerate(orders):
                 spanned = np.einsum("nr,nr->n", features[i][:, :-1], features[j][:, :-1]) / self.release**2
                 result[:, i, j] = self.variance * kernels.value(first, second) - spanned
-        values, vectors = np.linalg.eigh(0.5 * (result + result.transpose(0, 2, 1)))
-        return (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+        values, vectors = np.linalg.eigh(0.5 * (result + result.mT))
+        return (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.mT
 
     def joint_left_over(self, x: np.ndarray, orders: Sequence[Order], features: Sequence[np.ndarray]) -> np.ndarray:
         """(nq, nq) the same between all points, point by point."""

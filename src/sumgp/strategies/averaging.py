@@ -14,7 +14,7 @@ from sumgp.errors import Status, warn
 from sumgp.hyperparameters import CURVATURE_FLOOR, Integration, MapEstimate, Objective, Scan, curvature, integrate
 from sumgp.priors import MultitaskPrior, Reordered, kernel_name, reordered, start_at_rest
 from sumgp.solvers import Evidence
-from sumgp.strategies.few_rows import chosen_rows, improved, on_rows, prior_on_rows
+from sumgp.strategies.few_rows import chosen_rows, improved, prior_on_rows
 from sumgp.strategies.left_out import RowNoise, TaperWeights, TrainingRows, component_left_out, heaviest, mixed
 from sumgp.strategies.problem import FitProblem
 from sumgp.strategies.weight_component import Component
@@ -141,7 +141,7 @@ def fit_candidates(
     """
     if evidence is None and int(problem.data.measured.sum()) > _most_averaged(problem):
         rows = chosen_rows(problem)
-        thin = on_rows(problem, rows)
+        thin = replace(problem.at(rows), restarts=min(problem.restarts, 1))
         scan = Scan(problem.x, problem.y[:, thin.output_order])
         some = _fit_each(thin, tuple(prior_on_rows(p, rows) for p in priors), scan=scan)
         turned = reordered(priors[some.best], problem.output_order)

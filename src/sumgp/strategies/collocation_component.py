@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 
 from sumgp.hyperparameters import OutputFit
-from sumgp.laws import UnitFreeLaw, project, projected_draws
+from sumgp.laws import UnitFreeLaw
 from sumgp.lawsolve import CollocationProblem, CollocationSolution
-from sumgp.numerics import solve_lower
+from sumgp.numerics import solve_lower, spectral_root
 from sumgp.priors import lengthscale_mask
 from sumgp.solvers import ValueBasis
 from sumgp.strategies.collocation_setting import Family, LawPoints, LeftOutScore, Setting, places_between
-from sumgp.strategies.problem import LocalPosterior, PosteriorComponent
-from sumgp.strategies.weight_component import moving_metric
+from sumgp.strategies.weight_component import MovedComponent, Unprojected, moving_metric
 
 NEGLIGIBLE = 1e-10  # variance that the weights do not span, as a share of the prior's, below which draws leave it out
 
 Orders = tuple[tuple[int, ...], ...]
 
 
-class _Free(NamedTuple):
-    """Mean (n, C) and covariance (n, C, C) of single points, and the metric (n, C, C) in which they are moved."""
-
-    mean: np.ndarray
-    covariance: np.ndarray
-    metric: np.ndarray
-
-
 @dataclass(frozen=True)
-class CollocationComponent(PosteriorComponent):
+class CollocationComponent(MovedComponent):
     """f | y, law at points, theta: a Gaussian over the weights of all outputs and the constants, unit-free.
 
     The law at the points around leaves little to be moved at a predicted one, so that its curvature shapes no marginals.
@@ -97,38 +87,26 @@ class CollocationComponent(PosteriorComponent):
             result[:, self.law.constants] = by[self._slices[-1]]
         return result
 
-    def _before_projection(self, x: np.ndarray) -> _Free:
+    def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
         """Each point given the data and the law at its own points, before it is moved onto the law."""
         features = self._features(x)
         mean = self._spanned(features, self.weights[:, None])[:, :, 0]
         root = self._spanned(features, self.root)
-        covariance = root @ root.transpose(0, 2, 1)
+        covariance = root @ root.mT
         local = np.zeros_like(covariance)
         for basis, columns, orders, parts in zip(self.bases, self.columns, self.orders, features, strict=True):
             where = np.ix_(range(len(x)), columns, columns)
             covariance[where] += basis.left_over(x, orders, parts)
             local[:, columns, columns] = basis.prior_variances(x, orders)
         if self.law is None:
-            return _Free(mean, covariance, local)
+            return Unprojected(mean, covariance)
         soft = np.arange(self.law.law.n_columns, self.n_columns)
         covariance[:, soft, soft] = local[:, soft, soft] = self.law.soft_variances
-        return _Free(mean, covariance, moving_metric(local, covariance, True, self.law.constants))
+        return Unprojected(mean, covariance, moving_metric(local, covariance, True, self.law.constants))
 
-    @staticmethod
-    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
-        """Each point on its own, moved onto the law."""
-        return [component._local(x, x_law) for component in components]
-
-    def _local(self, x: np.ndarray, x_law: np.ndarray) -> LocalPosterior:
-        free = self._before_projection(x)
-        if self.law is None:
-            return LocalPosterior(free.mean, free.covariance)
-        moved = project(self.law, free.mean, free.metric, x_law)
-        return LocalPosterior(moved.points, moved.projectors @ free.covariance @ moved.projectors.transpose(0, 2, 1))
-
-    def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
-        """(nC, nC) covariance whose diagonal blocks are those of ``marginals``."""
-        free, features = self._before_projection(x), self._features(x)
+    def free_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+        """(nC, nC) covariance between all points."""
+        free, features = self.unprojected(x, x_law), self._features(x)
         n, C = free.mean.shape
         root = self._spanned(features, self.root).reshape(n * C, -1)
         whole = (root @ root.T).reshape(n, C, n, C)
@@ -137,14 +115,11 @@ class CollocationComponent(PosteriorComponent):
             left = basis.joint_left_over(x, orders, parts).reshape(n, q, n, q)
             whole[np.ix_(range(n), columns, range(n), columns)] += left
         whole[range(n), :, range(n), :] = free.covariance
-        if self.law is None:
-            return whole.reshape(n * C, n * C)
-        A = project(self.law, free.mean, free.metric, x_law).projectors
-        return np.einsum("nab,nbmc,mdc->namd", A, whole, A, optimize=True).reshape(n * C, n * C)
+        return whole.reshape(n * C, n * C)
 
-    def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
-        """(count, n, C) joint draws, each on the law."""
-        free, features = self._before_projection(x), self._features(x)
+    def free_draws(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, C) joint draws."""
+        features = self._features(x)
         w = self.weights[:, None] + self.root @ generator.standard_normal((self.root.shape[1], count))
         draws = np.ascontiguousarray(self._spanned(features, w).transpose(2, 0, 1))
         for basis, columns, orders, parts in zip(self.bases, self.columns, self.orders, features, strict=True):
@@ -152,15 +127,13 @@ class CollocationComponent(PosteriorComponent):
             prior = basis.prior_variances(x, orders)
             if np.all(np.einsum("ncc->nc", own) <= NEGLIGIBLE * prior):
                 continue
-            values, vectors = np.linalg.eigh(basis.joint_left_over(x, orders, parts))
-            spread = vectors * np.sqrt(np.maximum(values, 0.0))
-            more = generator.standard_normal((count, len(values))) @ spread.T
+            spread = spectral_root(basis.joint_left_over(x, orders, parts))
+            more = generator.standard_normal((count, len(spread))) @ spread.T
             draws[:, :, columns] += more.reshape(count, len(x), len(columns))
-        if self.law is None:
-            return draws
-        soft = slice(self.law.law.n_columns, self.n_columns)
-        draws[:, :, soft] = generator.standard_normal(draws[:, :, soft].shape) * np.sqrt(self.law.soft_variances)
-        return projected_draws(self.law, draws, free.metric, x_law)
+        if self.law is not None:
+            soft = slice(self.law.law.n_columns, self.n_columns)
+            draws[:, :, soft] = generator.standard_normal(draws[:, :, soft].shape) * np.sqrt(self.law.soft_variances)
+        return draws
 
 
 SAME_MEAN, SAME_SD = 0.25, 0.1  # in sds, and as a share: two lengthscales give the same curves and constants

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sumgp.errors import warn
+from sumgp.errors import doubted, warn
 from sumgp.hyperparameters import Objective, Scan, latent_size, maximise, noise_told
 from sumgp.priors import MultitaskPrior
 from sumgp.solvers import LatentEvidence
@@ -143,8 +143,7 @@ def disagreement(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray) 
     if not found:
         return ""
     text = f"the data contradict the law with derivatives: {found}"
-    warn(f"{text}; check its signs, its factors and the units of inputs and outputs")
-    return f"converged, but {text}"
+    return doubted(text, "; check its signs, its factors and the units of inputs and outputs")
 
 
 def _contradiction(evidence: LatentEvidence, theta: np.ndarray, alone: float) -> str:

@@ -42,11 +42,6 @@ def chosen_rows(problem: FitProblem) -> np.ndarray:
     return np.array(sorted(chosen))
 
 
-def on_rows(problem: FitProblem, rows: np.ndarray) -> FitProblem:
-    """The same problem with these rows only."""
-    return replace(problem.at(rows), restarts=min(problem.restarts, 1))
-
-
 def prior_on_rows(prior: MultitaskPrior, rows: np.ndarray) -> MultitaskPrior:
     """The same prior for these rows: a law's totals and known noise are given row by row."""
     law = None if prior.law is None else replace(prior.law, totals=prior.law.totals[rows])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sumgp.errors import Status, warn
+from sumgp.errors import Status, doubted, warn
 from sumgp.hyperparameters import Objective, Scan, latent_starts, maximise, starting_points
 from sumgp.laws import RightSides, SumLaw, UnitFreeLaw, linear_rows, project, task_rows, unit_free_law
 from sumgp.priors import MultitaskPrior, TaskLaw, kernel_name, reordered, shown_period
@@ -16,8 +16,8 @@ from sumgp.solvers import ClosedEvidence, ClosedRows, Evidence, SlopeOfOffset, m
 from sumgp.strategies.averaging import WIDENING
 from sumgp.strategies.eliminated import disagreement
 from sumgp.strategies.few_rows import prior_on_rows
-from sumgp.strategies.problem import FitProblem, Fitted, LocalPosterior, PosteriorComponent, SeriesPlan, closed_law_rows
-from sumgp.strategies.weight_component import Unprojected, local_posteriors, moving_metric
+from sumgp.strategies.problem import FitProblem, Fitted, SeriesPlan, closed_law_rows
+from sumgp.strategies.weight_component import MovedComponent, Unprojected, moving_metric
 
 TUNED_ON = 8000  # values in the rows used to fit hyperparameters; more would only repeat what they say
 FEWEST_TUNED = 1000  # of those rows
@@ -48,7 +48,7 @@ class TaskMean:
 
 
 @dataclass(frozen=True)
-class MarkovComponent(PosteriorComponent):
+class MarkovComponent(MovedComponent):
     """f given a time series and, where there is one, a law at all its times; unit-free."""
 
     free: markov.MarkovPosterior  # given the data alone: the metric in which points are moved onto the law
@@ -76,11 +76,6 @@ class MarkovComponent(PosteriorComponent):
         offset = None if self.offset is None else SlopeOfOffset(self.offset, order, x_scale)
         return replace(self, order=order[0], law=None, offset=offset)
 
-    @staticmethod
-    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
-        """All moved onto the law in one call."""
-        return local_posteriors(components, x, x_law)
-
     def lengthscales(self) -> list[np.ndarray]:
         """Of each Matern term."""
         return [np.array([term.lengthscale]) for term in self.posterior.prior.terms]
@@ -92,21 +87,18 @@ class MarkovComponent(PosteriorComponent):
             mean = mean + self.offset(x_law)
         if self.law is None:
             return Unprojected(mean, covariance)
-        return Unprojected(mean, covariance, *self._metric(x, covariance))
+        local = self.widening**2 * markov.predict(self.free, x[:, 0])[1]
+        metric = moving_metric(local, covariance, self.exact, self.law.constants)
+        return Unprojected(mean, covariance, metric, np.einsum("ncc->nc", local))
 
-    def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
-        """(count, n, C) joint draws, each on the law."""
+    def free_draws(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, C) joint draws."""
         draws = markov.sample(self.posterior, x[:, 0], count, generator, self.order)
-        mean, covariance = self._predicted(x)
+        mean, _ = self._predicted(x)
         draws = mean + self.widening * (draws - mean) if self.widening != 1.0 else draws
-        if self.offset is not None:
-            draws = draws + self.offset(x_law)
-        if self.law is None:
-            return draws
-        metric, _ = self._metric(x, covariance)
-        return np.stack([project(self.law, draw, metric, x_law).points for draw in draws])
+        return draws if self.offset is None else draws + self.offset(x_law)
 
-    def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+    def free_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
         """(nC, nC) covariance, column by column: how all means move when one more value is seen."""
         n, C = len(x), self.n_columns
         result = np.zeros((n * C, n * C))
@@ -127,23 +119,11 @@ class MarkovComponent(PosteriorComponent):
                 )
                 column = (moved.time_mean - base.time_mean)[places] * 2.0 * np.sqrt(variance)
                 result[:, i * C + c] = column.ravel()
-        result = 0.5 * self.widening**2 * (result + result.T)
-        if self.law is None:
-            return result
-        mean, covariance = self._predicted(x)
-        A = project(self.law, mean, self._metric(x, covariance)[0], x_law).projectors
-        half = np.einsum("ncd,ndk->nck", A, result.reshape(n, C, n * C)).reshape(n * C, n, C)
-        return np.einsum("knd,ncd->knc", half, A).reshape(n * C, n * C)
+        return 0.5 * self.widening**2 * (result + result.T)
 
     def _predicted(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, covariance = markov.predict(self.posterior, x[:, 0], self.order)
         return mean, self.widening**2 * covariance
-
-    def _metric(self, x: np.ndarray, conditioned: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(n, C, C) in which points are moved, and variances (n, C) given the data alone."""
-        assert self.law is not None
-        local = self.widening**2 * markov.predict(self.free, x[:, 0])[1]
-        return moving_metric(local, conditioned, self.exact, self.law.constants), np.einsum("ncc->nc", local)
 
 
 def fit_time_series(problem: FitProblem, plan: SeriesPlan) -> Fitted:
@@ -205,9 +185,8 @@ def _imposed(problem: FitProblem, law: UnitFreeLaw, states: markov.MarkovPrior, 
     series = free.series
     solved = markov.law_smooth(states, series, law, problem.data.x[series.first])
     if _is_off_the_data(problem, law, solved.mean, free):
-        warn(f"{NOT_FOLLOWED}; {SHORTER_PIECES}")
         why = {"taper": 0.0, "taper_reason": POINT_BY_POINT}
-        return _Imposed(free, f"converged, but {NOT_FOLLOWED}", solved.steps, why)
+        return _Imposed(free, doubted(NOT_FOLLOWED, f"; {SHORTER_PIECES}"), solved.steps, why)
     if solved.status != Status.CONVERGED:
         warn(f"the law was imposed with status: {solved.status}; check the law against the data")
     return _Imposed(solved.linearised, solved.status, solved.steps, {})
@@ -255,8 +234,7 @@ def _misfit(problem: FitProblem, prior: MultitaskPrior, theta: np.ndarray, free:
         text = "the curves vary within so few rows that they cannot be told from noise: intervals may be too narrow"
     else:
         return ""
-    warn(f"{text}; {remedy}")
-    return f"converged, but {text}"
+    return doubted(text, f"; {remedy}")
 
 
 def _stretch(x: np.ndarray, count: int) -> np.ndarray:

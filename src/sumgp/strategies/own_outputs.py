@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sumgp.hyperparameters import noises_differ
-from sumgp.laws import UnitFreeLaw, project, projected_draws
+from sumgp.laws import UnitFreeLaw
 from sumgp.priors import MultitaskPrior, OneOutputTask
 from sumgp.solvers import JointGaussian
 from sumgp.strategies.left_out import GOLDEN, LeftOut, TrainingRows
 from sumgp.strategies.output_posterior import OutputPosterior, families, grid_of
-from sumgp.strategies.problem import FitProblem, LocalPosterior, PosteriorComponent
+from sumgp.strategies.problem import FitProblem, LocalPosterior
 from sumgp.strategies.vecchia_output import MapOutput
-from sumgp.strategies.weight_component import Unprojected, local_posteriors, moved_onto_law, own_points, with_soft_errors
+from sumgp.strategies.weight_component import MovedComponent, Unprojected, moved_onto_law, own_points, with_soft_errors
 
 FEWEST_VALUES = 5  # of each output
 MOST_ROWS = 600  # with more, the eigendecompositions of a grid take longer than a search
@@ -32,7 +32,7 @@ class Cells(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OwnComponent(PosteriorComponent):
+class OwnComponent(MovedComponent):
     """Outputs that are alike only in a row: covariance sd_t sd_u R_tu with R the ``correlation`` (T, T).
 
     With a ``law`` each point is moved onto it in that covariance; errors of soft laws are independent further columns.
@@ -64,11 +64,6 @@ class OwnComponent(PosteriorComponent):
     def error_variances(self) -> np.ndarray:
         """Of the errors of soft laws."""
         return np.zeros(0) if self.law is None else self.law.soft_variances
-
-    @staticmethod
-    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
-        """All moved onto the law in one call."""
-        return local_posteriors(components, x, x_law)
 
     def lengthscales(self) -> list[np.ndarray]:
         """Of each output's kernels, averaged in the log."""
@@ -113,7 +108,7 @@ class OwnComponent(PosteriorComponent):
             mean[rows, t], variance[rows, t] = cells.y[rows, t] - residual, np.maximum(whole - output.noise, 0.0)
         return mean, self.widening**2 * variance
 
-    def joint(self, x: np.ndarray) -> JointGaussian:
+    def free_joint(self, x: np.ndarray, x_law: np.ndarray) -> JointGaussian:
         """All points before projection: mean + A_t (L z)_t, A_t the symmetric root over points, L L^T = R over outputs.
 
         Roots of different outputs are not parallel: at one point their correlations are V, not R. Multiplied there by
@@ -128,10 +123,10 @@ class OwnComponent(PosteriorComponent):
             A = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
             plus[:, t] = between[t][:, None] * A[:, None, :] / np.maximum(sd[:, t], SMALLEST_SD)[:, None, None]
         unit = plus.reshape(n, T, T * n)
-        values, vectors = np.linalg.eigh(np.concatenate([self.correlation[None], unit @ unit.transpose(0, 2, 1)]))
+        values, vectors = np.linalg.eigh(np.concatenate([self.correlation[None], unit @ unit.mT]))
         roots = np.sqrt(np.maximum(values, LEAST_EIGENVALUE))
         R_root = (vectors[0] * roots[0]) @ vectors[0].T
-        V_inverse_root = (vectors[1:] / roots[1:, None, :]) @ vectors[1:].transpose(0, 2, 1)
+        V_inverse_root = (vectors[1:] / roots[1:, None, :]) @ vectors[1:].mT
         root = self.widening * sd[:, :, None] * (R_root @ V_inverse_root @ unit)
         more = len(self.error_variances)
         mean, root = np.pad(mean, ((0, 0), (0, more))), np.pad(root, ((0, 0), (0, more), (0, more * n)))
@@ -139,30 +134,11 @@ class OwnComponent(PosteriorComponent):
             root[range(n), column, range(column * n, column * n + n)] = np.sqrt(variance)
         return JointGaussian(mean, root, np.zeros((*mean.shape, 0)), ())
 
-    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> JointGaussian:
-        """All points together, moved onto the law."""
-        whole = self.joint(x)
-        if self.law is None:
-            return whole
-        free = self.unprojected(x, x_law)
-        assert free.metric is not None
-        projection = project(self.law, free.mean, free.metric, x_law)
-        return whole.moved(projection.points, projection.projectors)
-
-    def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
-        """(nT, nT) covariance between all points."""
-        return self.joint_gaussian(x, x_law).covariance()
-
-    def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
-        """(count, n, T) joint draws, each on the law."""
-        whole = self.joint(x)
+    def free_draws(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, T) joint draws."""
+        whole = self.free_joint(x, x_law)
         numbers = generator.standard_normal((count, whole.plus.shape[2]))
-        draws = whole.mean + np.einsum("nca,ka->knc", whole.plus, numbers)
-        if self.law is None:
-            return draws
-        metric = self.unprojected(x, x_law).metric
-        assert metric is not None
-        return projected_draws(self.law, draws, metric, x_law)
+        return whole.mean + np.einsum("nca,ka->knc", whole.plus, numbers)
 
     def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> OwnComponent | None:
         """The derivatives of all outputs; single points are not moved onto the law."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from sumgp.laws import RightSides, UnitFreeLaw, project, projected_draws
+from sumgp.laws import RightSides, UnitFreeLaw
 from sumgp.numerics import cholesky
 from sumgp.solvers.vecchia import LatentField, LatentMarginals, SeparateFields
-from sumgp.strategies.problem import LocalPosterior, PosteriorComponent
-from sumgp.strategies.weight_component import Unprojected, local_posteriors, moved_onto_law, moving_metric
+from sumgp.strategies.problem import LocalPosterior
+from sumgp.strategies.weight_component import MovedComponent, Unprojected, moved_onto_law, moving_metric
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class LinearOffset:
 
 
 @dataclass(frozen=True)
-class VecchiaComponent(PosteriorComponent):
+class VecchiaComponent(MovedComponent):
     """f = offset + loading g with independent fields g given the data; unit-free.
 
     A linear law with constant coefficients is in offset and loading; any other ``law`` moves each point onto it.
@@ -62,11 +60,6 @@ class VecchiaComponent(PosteriorComponent):
     def differentiated(self, order: tuple[int, ...], x_scale: np.ndarray) -> None:
         """None: neighbours change from point to point, so that predictions have jumps."""
 
-    @staticmethod
-    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
-        """All moved onto the law in one call."""
-        return local_posteriors(components, x, x_law)
-
     def lengthscales(self) -> list[np.ndarray]:
         """Of each kernel, for each input."""
         return self.field.lengthscales()
@@ -89,35 +82,22 @@ class VecchiaComponent(PosteriorComponent):
         )
         if self.law is None:
             return Unprojected(mean, covariance)
-        return Unprojected(mean, covariance, self._metric(covariance), np.einsum("ntt->nt", covariance))
+        metric = moving_metric(covariance, covariance, False, slice(self.n_columns, self.n_columns))
+        return Unprojected(mean, covariance, metric, np.einsum("ntt->nt", covariance))
 
-    def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
-        """(count, n, T) joint draws, each on the law."""
+    def free_draws(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, T) joint draws."""
         n, q = len(x), self.field.n_latents
         mean, covariance = self._joint(x)
         root = cholesky(covariance.swapaxes(1, 2).reshape(q * n, q * n), "joint covariance of the prediction points")
         white = generator.standard_normal((count, q * n))
-        latents = mean + self.widening * (white @ root.T).reshape(count, q, n).swapaxes(1, 2)
-        draws = self._outputs(latents, x_law)
-        if self.law is None:
-            return draws
-        metric = self.unprojected(x, x_law).metric
-        assert metric is not None
-        return projected_draws(self.law, draws, metric, x_law)
+        return self._outputs(mean + self.widening * (white @ root.T).reshape(count, q, n).swapaxes(1, 2), x_law)
 
-    def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+    def free_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
         """(nT, nT) covariance between all points."""
-        n, T = len(x), self.n_columns
-        _, covariance = self._joint(x)
-        left = self.loading
-        if self.law is None:
-            whole = np.einsum("ti,ijab,uj->atbu", left, covariance, left, optimize=True)
-            return self.widening**2 * whole.reshape(n * T, n * T)
-        free = self.unprojected(x, x_law)
-        assert free.metric is not None
-        A = project(self.law, free.mean, free.metric, x_law).projectors @ left  # (n, T, q)
-        whole = np.einsum("ati,ijab,buj->atbu", A, covariance, A, optimize=True)
-        return self.widening**2 * whole.reshape(n * T, n * T)
+        size, left = len(x) * self.n_columns, self.loading
+        whole = np.einsum("ti,ijab,uj->atbu", left, self._joint(x)[1], left, optimize=True)
+        return self.widening**2 * whole.reshape(size, size)
 
     def _joint(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, q) and covariance (q, q, n, n): correlations of all points, means and sds of each on its own."""
@@ -129,6 +109,3 @@ class VecchiaComponent(PosteriorComponent):
     def _outputs(self, latents: np.ndarray, x_law: np.ndarray) -> np.ndarray:
         outputs = latents @ self.loading.T
         return outputs if self.offset is None else outputs + self.offset(x_law)
-
-    def _metric(self, covariance: np.ndarray) -> np.ndarray:
-        return moving_metric(covariance, covariance, False, slice(self.n_columns, self.n_columns))

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from sumgp.data import Data
-from sumgp.errors import ConstraintError, DataError, Status, warn
+from sumgp.errors import ConstraintError, DataError, Status, doubted, warn
 from sumgp.hyperparameters import gappy
 from sumgp.laws import Law, RightSides, SumLaw, UnitFreeLaw, task_rows, unit_free_law
 from sumgp.priors import hyper_priors, lengthscale_mask, several_lengths, with_long_range
@@ -137,8 +137,7 @@ def _flat(problem: FitProblem, noise: np.ndarray) -> str:
         return ""
     names = ", ".join(repr(name) for name, is_flat in zip(problem.data.output_names, flat, strict=True) if is_flat)
     text = f"the variation of {names} is taken for noise: it does not depend on the inputs, or changes between rows"
-    warn(f"{text}; measure more densely, or use posterior(...).observed() for intervals of new measurements")
-    return f"converged, but {text}"
+    return doubted(text, "; measure more densely, or use posterior(...).observed() for intervals of new measurements")
 
 
 class _Told(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sumgp.data import DIFFERENT, FEWEST_OF_A_GROUP, group_medians
-from sumgp.errors import warn
+from sumgp.errors import doubted
 from sumgp.solvers.vecchia import SearchEnd, leaf_order
 from sumgp.strategies.problem import FitProblem
 
@@ -34,10 +34,10 @@ def unlike_regions(problem: FitProblem, end: SearchEnd, loading: np.ndarray, com
         if ratio > limit and spread.max() > TOO_NARROW * np.sqrt(np.mean(spread**2)):
             places = [np.array2string(x[regions[k]].mean(axis=0), precision=3) for k in (spread.argmax(), spread.argmin())]
             words = f"the noise or roughness of {name!r} differs {ratio:.2g}-fold between regions, and one serves all rows"
-            warn(
-                f"{words}: intervals are too narrow around x = {places[0]}, where it is largest, and too wide around "
+            return doubted(
+                words,
+                f": intervals are too narrow around x = {places[0]}, where it is largest, and too wide around "
                 f"{places[1]}; give noise= an array with the shape of Y, or sample_weight= as 1 / its variance; "
-                "where it is not the noise that differs, fit the regions one by one"
+                "where it is not the noise that differs, fit the regions one by one",
             )
-            return f"converged, but {words}"
     return ""

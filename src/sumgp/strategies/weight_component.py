@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from sumgp.laws import Bend, Projection, UnitFreeLaw, bend, project, projected_draws
 from sumgp.lawsolve import LawSolution, SecondOrder
-from sumgp.numerics import solve_lower
+from sumgp.numerics import solve_lower, spectral_root
 from sumgp.priors import MultitaskPrior, lengthscale_mask
 from sumgp.solvers import (
     MANY_VALUES,
@@ -32,27 +33,25 @@ FLAT = 0.05  # standard deviation across the law, relative to that along it, bel
 
 @dataclass(frozen=True, eq=False)
 class Unprojected:
-    """Single points before they are moved onto the law: N(mean, covariance), the metric to move them in (None without
+    """Single points before they are moved onto the law: N(mean, covariance), the metric to move them in (of no use without
     a law), and the variances (n, C) that the data alone leave open."""
 
     mean: np.ndarray
     covariance: np.ndarray
-    metric: np.ndarray | None = None
+    metric: Any = None  # (n, C, C)
     open_by_data: np.ndarray | None = None
 
     def at(self, rows: slice | np.ndarray) -> Unprojected:
         """Some of the points."""
-        metric = None if self.metric is None else self.metric[rows]
-        left = None if self.open_by_data is None else self.open_by_data[rows]
-        return Unprojected(self.mean[rows], self.covariance[rows], metric, left)
+        some: list[Any] = [None if values is None else values[rows] for values in vars(self).values()]
+        return Unprojected(*some)
 
 
 def join_points(parts: Sequence[Unprojected]) -> Unprojected:
     """The points of all parts in turn."""
-    mean, covariance = np.concatenate([part.mean for part in parts]), np.concatenate([part.covariance for part in parts])
-    metrics = [part.metric for part in parts if part.metric is not None]
-    left = [part.open_by_data for part in parts if part.open_by_data is not None]
-    return Unprojected(mean, covariance, *(np.concatenate(some) if some else None for some in (metrics, left)))
+    each = zip(*(vars(part).values() for part in parts), strict=True)
+    joined: list[Any] = [None if values[0] is None else np.concatenate(values) for values in each]
+    return Unprojected(*joined)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,39 +107,78 @@ class _Moved:
         return replace(free, covariance=np.where(flat[:, None, None], tangent, free.covariance))
 
 
-class MovedOntoLaw(Protocol):
-    """A component that tells single points before projection, and the law they are to be moved onto."""
+class MovedComponent(PosteriorComponent):
+    """A component that tells points, draws and joint covariances before they are moved onto its law, if it has one."""
 
-    @property
-    def law(self) -> UnitFreeLaw | None:
-        """None: there is nothing to move onto."""
-
+    @abstractmethod
     def unprojected(self, x: np.ndarray, x_law: np.ndarray) -> Unprojected:
-        """At x (n, D) as the kernels see it, ``x_law`` in the user's units."""
+        """Each point on its own; without ``open_by_data`` the law's curvature shapes no marginals."""
 
+    @abstractmethod
+    def free_draws(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, C) joint draws."""
 
-def local_posteriors(components: Sequence[MovedOntoLaw], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
-    """Local posteriors of components; those with a law, which is the same for all, are moved onto it in one call."""
-    parts = [component.unprojected(x, x_law) for component in components]
-    result = [LocalPosterior(part.mean, part.covariance) for part in parts]
-    laws, n = {k: c.law for k, c in enumerate(components) if c.law is not None}, len(x_law)
-    if laws:
-        law, joined = next(iter(laws.values())), join_points([parts[k] for k in laws])
-        moved = moved_onto_law(law, joined, np.tile(x_law, (len(laws), 1)))
-        for place, k in enumerate(laws):
-            result[k] = moved.at(slice(place * n, (place + 1) * n))
-    return result
+    def free_joint(self, x: np.ndarray, x_law: np.ndarray) -> JointGaussian | None:
+        """All points together; None where ``free_covariance`` tells that."""
+        return None
+
+    def free_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+        """(nC, nC) covariance between all points."""
+        whole = self.free_joint(x, x_law)
+        assert whole is not None
+        return whole.covariance()
+
+    @staticmethod
+    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
+        """Those with a law, which is the same for all, are moved onto it in one call."""
+        parts = [component.unprojected(x, x_law) for component in components]
+        result = [LocalPosterior(part.mean, part.covariance) for part in parts]
+        lawful, n = [k for k, component in enumerate(components) if component.law is not None], len(x_law)
+        if lawful:
+            joined = join_points([parts[k] for k in lawful])
+            moved = moved_onto_law(components[lawful[0]].law, joined, np.tile(x_law, (len(lawful), 1)))
+            for place, k in enumerate(lawful):
+                result[k] = moved.at(slice(place * n, (place + 1) * n))
+        return result
+
+    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> JointGaussian | None:
+        """All points together, with the means and the variances of ``marginals``."""
+        whole = self.free_joint(x, x_law)
+        if whole is None or self.law is None:
+            return whole
+        onto = self._projection(x, x_law)
+        return whole.moved(onto.points, onto.projectors)
+
+    def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
+        """(nC, nC) covariance whose diagonal blocks are those of ``marginals``."""
+        whole = self.joint_gaussian(x, x_law)
+        if whole is not None:
+            return whole.covariance()
+        covariance = self.free_covariance(x, x_law)
+        if self.law is None:
+            return covariance
+        A = self._projection(x, x_law).projectors
+        blocks = covariance.reshape(*A.shape[:2], *A.shape[:2])
+        return np.einsum("nab,nbmc,mdc->namd", A, blocks, A, optimize=True).reshape(covariance.shape)
+
+    def _projection(self, x: np.ndarray, x_law: np.ndarray) -> Projection:
+        assert self.law is not None
+        free = self.unprojected(x, x_law)
+        return project(self.law, free.mean, free.metric, x_law)
+
+    def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """(count, n, C) joint draws, each on the law."""
+        draws = self.free_draws(x, x_law, count, generator)
+        return draws if self.law is None else projected_draws(self.law, draws, self.unprojected(x, x_law).metric, x_law)
 
 
 def moved_onto_law(law: UnitFreeLaw, free: Unprojected, x: np.ndarray) -> LocalPosterior:
     """Project each point onto the law at x in the user's units."""
-    assert free.metric is not None
     projection = project(law, free.mean, free.metric, x)
     A = projection.projectors
-    tangent = A @ free.covariance @ A.transpose(0, 2, 1)
-    if law.is_linear:
-        return LocalPosterior(projection.points, tangent)
-    curved = CurvedPoints(_Moved(law, free, projection, tangent, x), np.arange(len(x)))
+    tangent = A @ free.covariance @ A.mT
+    bends = not law.is_linear and free.open_by_data is not None
+    curved = CurvedPoints(_Moved(law, free, projection, tangent, x), np.arange(len(x))) if bends else None
     return LocalPosterior(projection.points, tangent, curved)
 
 
@@ -156,8 +194,7 @@ def moving_metric(local: np.ndarray, conditioned: np.ndarray, exact: bool, unkno
     metric = conditioned + TRACE * local if exact else local.copy()
     metric[:, unknown, :] = 0.0
     metric[:, :, unknown] = 0.0
-    movable = [c for c in range(metric.shape[1]) if not unknown.start <= c < unknown.stop]
-    size = local[:, movable, movable].max(axis=1)
+    size = np.delete(np.einsum("ncc->nc", local), unknown, axis=1).max(axis=1)
     outputs = range(unknown.start)
     metric[:, outputs, outputs] += TRACE * size[:, None]
     return metric
@@ -204,7 +241,7 @@ class LawConditioning:
 
 
 @dataclass(frozen=True)
-class Component(PosteriorComponent):
+class Component(MovedComponent):
     """f | y, theta and the law, unit-free. Without ``law`` a plain Gaussian process.
 
     Standard deviations are ``widening`` times those of ``posterior`` and ``conditioning``.
@@ -231,11 +268,6 @@ class Component(PosteriorComponent):
         """The derivatives of all outputs by inputs, given data and law; single points are not moved onto the law."""
         return replace(self, posterior=self.posterior.differentiated(order, x_scale), law=None)
 
-    @staticmethod
-    def local_posteriors(components: Sequence[Any], x: np.ndarray, x_law: np.ndarray) -> list[LocalPosterior]:
-        """All moved onto the law in one call."""
-        return local_posteriors(components, x, x_law)
-
     def lengthscales(self) -> list[np.ndarray]:
         """Of the kernel of each term."""
         kernels = [term.kernel for term in self.posterior.features.terms if term.kernel is not None]
@@ -251,56 +283,29 @@ class Component(PosteriorComponent):
             covariance = data_only - self.widening**2 * squares(gain)
         if self.law is None:
             return Unprojected(mean, covariance)
-        return Unprojected(mean, covariance, self._metric(data_only, covariance), np.einsum("ncc->nc", data_only))
+        exact = self.conditioning is not None and self.conditioning.exact
+        metric = moving_metric(data_only, covariance, exact, self.law.constants)
+        return Unprojected(mean, covariance, metric, np.einsum("ncc->nc", data_only))
 
-    def joint(self, x: np.ndarray, x_law: np.ndarray) -> tuple[JointGaussian, np.ndarray]:
-        """All points together before projection, and the metric (n, C, C) of that."""
-        mean, root, left, phis = self.posterior.at(x, x_law)
-        n, C = mean.shape
-        local = squares(root) + left
-        gain = np.zeros((n, C, 0))
+    def free_joint(self, x: np.ndarray, x_law: np.ndarray) -> JointGaussian:
+        """All points together before projection."""
+        mean, root, _, phis = self.posterior.at(x, x_law)
+        gain = np.zeros((*mean.shape, 0))
         if self.conditioning is not None:
             mean, gain = self._law_update(x, mean, root)
         whole = JointGaussian(mean, root, gain, self.posterior.features.opened(x, phis))
-        if self.widening != 1.0:
-            whole = whole.moved(mean, self.widening * np.eye(C))
-            local, gain = self.widening**2 * local, self.widening * gain
-        if self.law is None:
-            return whole, local
-        return whole, self._metric(local, local - squares(gain))
+        return whole if self.widening == 1.0 else whole.moved(mean, self.widening * np.eye(mean.shape[1]))
 
-    def joint_gaussian(self, x: np.ndarray, x_law: np.ndarray) -> JointGaussian:
-        """All points together, with the means and the variances of ``marginals``."""
-        whole, metric = self.joint(x, x_law)
-        if self.law is None:
-            return whole
-        projection = project(self.law, whole.mean, metric, x_law)
-        return whole.moved(projection.points, projection.projectors)
-
-    def joint_covariance(self, x: np.ndarray, x_law: np.ndarray) -> np.ndarray:
-        """(nC, nC) covariance whose diagonal blocks are those of ``marginals``."""
-        return self.joint_gaussian(x, x_law).covariance()
-
-    def sample(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
-        """(count, n, C) joint draws, each on the law."""
+    def free_draws(self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+        """Given the data alone by way of the weights: a linear law in the task covariance holds to round-off."""
         if self.conditioning is None:
-            draws, local = self._weight_draws(x, x_law, count, generator)
-            return draws if self.law is None else projected_draws(self.law, draws, self._metric(local, local), x_law)
-        whole, metric = self.joint(x, x_law)
-        n, C = whole.mean.shape
-        values, vectors = np.linalg.eigh(whole.covariance())
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        draws = (whole.mean.ravel() + generator.standard_normal((count, n * C)) @ root.T).reshape(count, n, C)
-        return draws if self.law is None else projected_draws(self.law, draws, metric, x_law)
-
-    def _weight_draws(
-        self, x: np.ndarray, x_law: np.ndarray, count: int, generator: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Draws given the data alone, by way of the weights: a linear law in the task covariance holds to round-off."""
-        mean, root, left, phis = self.posterior.at(x, x_law)
-        draws = mean + np.einsum("ncw,kw->knc", root, generator.standard_normal((count, root.shape[2])))
-        draws += self.posterior.features.open_draws(x, phis, count, generator)
-        return mean + self.widening * (draws - mean), self.widening**2 * (squares(root) + left)
+            mean, root, _, phis = self.posterior.at(x, x_law)
+            draws = mean + np.einsum("ncw,kw->knc", root, generator.standard_normal((count, root.shape[2])))
+            draws += self.posterior.features.open_draws(x, phis, count, generator)
+            return mean + self.widening * (draws - mean)
+        whole = self.free_joint(x, x_law)
+        root = spectral_root(whole.covariance())
+        return whole.mean + (generator.standard_normal((count, len(root))) @ root.T).reshape(count, *whole.mean.shape)
 
     def _law_update(self, x: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n, C) given the law at its points, and gain (n, C, rows) with covariance drop gain gain^T."""
@@ -321,12 +326,6 @@ class Component(PosteriorComponent):
         cross = cross.reshape(n * C, -1)
         gain = solve_lower(law.solution.factor, cross.T).T
         return mean + (cross @ law.solution.w).reshape(n, C), gain.reshape(n, C, -1)
-
-    def _metric(self, local: np.ndarray, conditioned: np.ndarray) -> np.ndarray:
-        """Covariance (n, C, C) in which points are moved onto the law."""
-        assert self.law is not None
-        exact = self.conditioning is not None and self.conditioning.exact
-        return moving_metric(local, conditioned, exact, self.law.constants)
 
 
 def given_data(

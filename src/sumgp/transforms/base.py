@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -179,53 +180,14 @@ def _sign(branch: np.ndarray) -> np.ndarray:
     return np.where(branch < 0, -1.0, 1.0)
 
 
-@dataclass(frozen=True)
-class _Folded(Transform):
-    """h(f) = h(-f) >= 0; branch -1 holds f < 0, branch 0 holds f >= 0; ``branch`` names the sign where it is known."""
+class WholePower(Transform):
+    """h(f) = f^exponent for a whole exponent of 1 or more, with one branch if it is odd.
 
-    branch: Side | None = None
-
-    def __post_init__(self) -> None:
-        _halves(self.branch)
-
-    @property
-    def branches(self) -> Branches:
-        return _halves(self.branch)
-
-    @property
-    def image(self) -> Interval:
-        return 0.0, np.inf
-
-
-@dataclass(frozen=True)
-class Square(_Folded):
-    """h(f) = f^2; branch -1 holds f < 0, branch 0 holds f >= 0; ``branch`` names the sign where it is known."""
-
-    def value(self, f: np.ndarray) -> np.ndarray:
-        return np.square(np.asarray(f, dtype=float))
-
-    def derivative(self, f: np.ndarray) -> np.ndarray:
-        return 2.0 * np.asarray(f, dtype=float)
-
-    def second_derivative(self, f: np.ndarray) -> np.ndarray:
-        return np.full_like(f, 2.0, dtype=float)
-
-    def label(self, name: str) -> str:
-        return f"{name}**2"
-
-    def describe(self) -> str:
-        return f"square, {_sides_phrase(self.branch)}"
-
-    def on_branch(self, value: np.ndarray, branch: np.ndarray) -> np.ndarray:
-        return _sign(branch) * np.sqrt(value)
-
-
-@dataclass(frozen=True)
-class Power(Transform):
-    """h(f) = f^exponent for a whole exponent of 1 or more; branches as for ``Square`` if it is even, else one."""
+    If it is even, branch -1 holds f < 0, branch 0 holds f >= 0; ``branch`` names the sign where it is known.
+    """
 
     exponent: int
-    branch: Side | None = None
+    branch: Side | None
 
     def __post_init__(self) -> None:
         if self.exponent != int(self.exponent) or self.exponent < 1:
@@ -269,18 +231,65 @@ class Power(Transform):
 
     def describe(self) -> str:
         sides = _sides_phrase(self.branch) if self._is_even else "increasing, one branch"
-        return f"power {self.exponent}, {sides}"
+        return f"{'square' if self.exponent == 2 else f'power {self.exponent}'}, {sides}"
 
     def on_branch(self, value: np.ndarray, branch: np.ndarray) -> np.ndarray:
-        root = np.cbrt(np.abs(value)) if self.exponent == 3 else np.abs(value) ** (1.0 / self.exponent)
+        size, roots = np.abs(value), {1: np.positive, 2: np.sqrt, 3: np.cbrt}
+        root = roots[self.exponent](size) if self.exponent in roots else size ** (1.0 / self.exponent)
         return _sign(branch) * root if self._is_even else np.sign(value) * root
 
 
 @dataclass(frozen=True)
-class Absolute(_Folded):
-    """h(f) = |f|; branches as for ``Square``; the derivative at 0 is taken as 0."""
+class Power(WholePower):
+    """Any whole power."""
+
+    exponent: int
+    branch: Side | None = None
+
+
+@dataclass(frozen=True)
+class Identity(WholePower):
+    """h(f) = f."""
+
+    exponent: ClassVar[int] = 1  # type: ignore[misc]
+    branch: ClassVar[None] = None  # type: ignore[misc]
+
+    def label(self, name: str) -> str:
+        return name
+
+    def describe(self) -> str:
+        return "the output itself"
+
+
+@dataclass(frozen=True)
+class Square(WholePower):
+    """h(f) = f^2; ``branch`` names the sign of f where it is known."""
+
+    exponent: ClassVar[int] = 2  # type: ignore[misc]
+    branch: Side | None = None
+
+
+NAMED_POWERS: Mapping[int, WholePower] = {1: Identity(), 2: Square()}
+
+
+@dataclass(frozen=True)
+class Absolute(Transform):
+    """h(f) = |f|, with the branches of ``Square``; the derivative at 0 is taken as 0."""
 
     word: ClassVar[str] = "abs"
+
+    branch: Side | None = None
+
+    def __post_init__(self) -> None:
+        _halves(self.branch)
+
+    @property
+    def branches(self) -> Branches:
+        return _halves(self.branch)
+
+    @property
+    def image(self) -> Interval:
+        return 0.0, np.inf
 
     def value(self, f: np.ndarray) -> np.ndarray:
         return np.abs(np.asarray(f, dtype=float))

@@ -1,4 +1,4 @@
-"""Transforms with one branch (identity, affine, exp, log), periodic ones, and the continuation beyond a domain's edge."""
+"""Transforms with one branch (affine, exp, log), periodic ones, and the continuation beyond a domain's edge."""
 
 from __future__ import annotations
 
@@ -12,33 +12,6 @@ from sumgp.transforms.base import Branches, Interval, Transform
 
 # The smallest normal number: log and exp stay finite there.
 _TINY = float(np.finfo(float).tiny)
-
-
-@dataclass(frozen=True)
-class Identity(Transform):
-    """h(f) = f."""
-
-    @property
-    def is_identity(self) -> bool:
-        return True
-
-    def value(self, f: np.ndarray) -> np.ndarray:
-        return np.asarray(f, dtype=float)
-
-    def derivative(self, f: np.ndarray) -> np.ndarray:
-        return np.ones_like(f, dtype=float)
-
-    def second_derivative(self, f: np.ndarray) -> np.ndarray:
-        return np.zeros_like(f, dtype=float)
-
-    def label(self, name: str) -> str:
-        return name
-
-    def describe(self) -> str:
-        return "the output itself"
-
-    def on_branch(self, value: np.ndarray, branch: np.ndarray) -> np.ndarray:
-        return value
 
 
 @dataclass(frozen=True)

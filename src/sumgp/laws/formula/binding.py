@@ -17,14 +17,13 @@ import sympy
 
 from sumgp.laws.formula.algebra import FUNCTIONS, as_float, residual_expression, shown, shown_terms
 from sumgp.laws.formula.checks import Row, check_row, check_together, never_defined
-from sumgp.laws.formula.constraint import term_note
 from sumgp.laws.formula.functions import InputFunction, RowFunctions, Variables, compile_rows, read_variables
 from sumgp.laws.formula.hints import Place
 from sumgp.laws.formula.intervals import EmptyDomainError, image
 from sumgp.laws.formula.terms import Reading, SumTerm, multiplied_out, obstacle, read_sum, without_even_roots
 from sumgp.laws.formula.tree import Equation, Names
 from sumgp.laws.function_law import FunctionLaw
-from sumgp.laws.law import Law, SumLaw
+from sumgp.laws.law import Law, SumLaw, term_note
 
 
 def build_law(equations: Sequence[Equation], names: Names) -> Law:
@@ -85,7 +84,7 @@ def _sum_law(rows: Sequence[Row], variables: Variables, names: Names) -> SumLaw:
         coefficients=F,
         total=S,
         select=None if constant or len(rows) == 1 else lambda kept: _sum_law([rows[i] for i in kept], variables, names),
-        notes=tuple(_sum_notes(reading, names) for reading in readings),
+        notes=() if constant else tuple(_sum_notes(reading, names) for reading in readings),
     )
 
 
@@ -107,7 +106,7 @@ def _sum_notes(reading: Reading, names: Names) -> tuple[str, ...]:
 
 def _term_note(term: SumTerm, names: Names) -> str:
     factor = f"({shown(term.coefficient)})" if term.coefficient.is_Add else shown(term.coefficient)
-    return term_note(factor, term.transform, term.symbol.name, names)
+    return term_note(factor, term.transform, term.symbol.name, names.derivatives, names.unknowns)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from sumgp.laws.formula.functions import compile_rows
 from sumgp.laws.formula.hints import Place
 from sumgp.laws.formula.intervals import EmptyDomainError, Interval, image
 from sumgp.laws.formula.terms import Reading, SumTerm
-from sumgp.transforms import Identity, Power, Square
+from sumgp.transforms import WholePower
 
 _ROUND_OFF = 1e-9  # relative to the largest constant of a law: totals given with rounded digits are not contradictions
 _PROBES = 12  # points of each size at which an identity is tested
@@ -176,10 +176,9 @@ def _term_image(term: SumTerm) -> Interval:
 
 def _polynomial_image(terms: Sequence[SumTerm]) -> Interval | None:
     """Exact image of a polynomial with constant coefficients, from its critical points; None for other terms."""
-    degrees = {Identity: 1, Square: 2}
     coefficients = np.zeros(_MAX_DEGREE + 1)
     for term in terms:
-        degree = term.transform.exponent if isinstance(term.transform, Power) else degrees.get(type(term.transform))
+        degree = term.transform.exponent if isinstance(term.transform, WholePower) else None
         if degree is None or degree > _MAX_DEGREE or not term.coefficient.is_Rational:
             return None
         coefficients[degree] = as_float(term.coefficient)

@@ -19,8 +19,7 @@ from sumgp.laws.formula.derivatives import differentiating_inputs, read_derivati
 from sumgp.laws.formula.explain import constant_lines, explain_law
 from sumgp.laws.formula.syntax import read_laws, split_laws
 from sumgp.laws.law import Constraint, Law, SumLaw
-from sumgp.transforms import Identity, Square, Transform
-from sumgp.transforms import Power as WholePower
+from sumgp.transforms import NAMED_POWERS, Power
 
 MAX_EXPONENT = 64  # as in ``algebra``: what exceeds it gets its error there
 _MAX_BITS = 500  # of a numerator or denominator: such numbers are far from the limits of doubles
@@ -45,7 +44,7 @@ def plain_law(equations: Sequence[tree.Equation], names: tree.Names) -> SumLaw |
         return None
     keys = {key for row in rows for key in row if key != _CONSTANT}
     columns = (*names.varying, *(name for name in names.unknowns if any(name == key[0] for key in keys)))
-    ordered = sorted(keys, key=lambda key: (columns.index(key[0]), _transform(key[1]).label("")))
+    ordered = sorted(keys, key=lambda key: (columns.index(key[0]), str(key[1]) if key[1] > 1 else ""))
     coefficients = np.array([[float(row.get(key, 0)) for key in ordered] for row in rows])
     sizes = np.max(np.abs(coefficients), axis=1, keepdims=True)
     if len(rows) > 1 and np.linalg.matrix_rank(coefficients / sizes, tol=1e-10) < len(rows):
@@ -56,29 +55,10 @@ def plain_law(equations: Sequence[tree.Equation], names: tree.Names) -> SumLaw |
         unknowns=columns[len(names.varying) :],
         labels=tuple(equation.text for equation in equations),
         noise=np.zeros(len(rows)),
-        columns=tuple((columns.index(name), _transform(degree)) for name, degree in ordered),
+        columns=tuple((columns.index(name), NAMED_POWERS.get(degree) or Power(degree)) for name, degree in ordered),
         coefficients=coefficients,
         total=np.array([float(-row[_CONSTANT]) for row in rows]),
-        notes=tuple(_notes(row, ordered, names) for row in rows),
     )
-
-
-def term_note(factor: str, transform: Transform, name: str, names: tree.Names) -> str:
-    """The line that explains one term of a sum."""
-    described = transform.describe() if name in names.varying else "constant to be estimated"
-    if name in names.derivatives:
-        described = "derivative" if transform.is_identity else f"{described}, of a derivative"
-    return f"{factor} * {transform.label(name)}: {described}"
-
-
-def _notes(row: Polynomial, ordered: Sequence[tuple[str, int]], names: tree.Names) -> tuple[str, ...]:
-    terms = [(name, degree) for name, degree in ordered if (name, degree) in row]
-    lines = [term_note(f"{float(row[key]):g}", _transform(key[1]), key[0], names) for key in terms]
-    return (*lines, f"total: {float(-row[_CONSTANT]):g}")
-
-
-def _transform(degree: int) -> Transform:
-    return Identity() if degree == 1 else Square() if degree == 2 else WholePower(degree)
 
 
 def _plain_row(equation: tree.Equation, names: tree.Names) -> Polynomial:

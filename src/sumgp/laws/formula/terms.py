@@ -11,7 +11,7 @@ import sympy
 
 from sumgp.laws.formula.algebra import FUNCTIONS, as_float, shown
 from sumgp.laws.formula.intervals import image
-from sumgp.transforms import Absolute, Cos, Exp, Identity, Log, Power, Sin, Square, Tan, Transform
+from sumgp.transforms import NAMED_POWERS, Absolute, Cos, Exp, Identity, Log, Power, Sin, Tan, Transform
 
 MAX_TERMS = 300  # a law that would have more when multiplied out, and more than twice its parts, is left as it is
 MAX_TERMS_INSIDE = 100  # the same for the arguments of its functions, where multiplying out gains little
@@ -120,7 +120,7 @@ def _recognised(dependent: sympy.Expr, unknown: Sequence[sympy.Symbol]) -> _Reco
         if not argument.is_Symbol or dependent.exp < 2:
             return None
         exponent = int(dependent.exp)
-        return argument, Square() if exponent == 2 else Power(exponent), one, zero
+        return argument, NAMED_POWERS.get(exponent) or Power(exponent), one, zero
     name = type(dependent).__name__
     transform = _TRANSFORMS.get(name)
     if transform is None:

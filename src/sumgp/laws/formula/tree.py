@@ -22,7 +22,7 @@ from sumgp.laws.columns import Derivative
 from sumgp.laws.formula.hint_texts import REACTION
 from sumgp.laws.formula.hints import Place, hint_for, unknown_name
 from sumgp.laws.formula.tolerance import SOFT
-from sumgp.laws.law import Unknown
+from sumgp.laws.sums import Unknown
 
 if TYPE_CHECKING:
     import sympy

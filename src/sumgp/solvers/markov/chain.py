@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg.lapack import dpstrf
 
 from sumgp.errors import NumericalError
-from sumgp.numerics import REMEDY, root, symmetric, transposed, whiten
+from sumgp.numerics import REMEDY, root, symmetric, whiten
 
 MATCH = 1e-11  # lanes that agree on the covariance at their border to this part of the variances need no correction
 TOLERABLE = 1e-5  # where round-off stops the correction: still good enough, in the same unit
@@ -116,7 +116,7 @@ def _see(covariance: np.ndarray, sight: np.ndarray) -> tuple[np.ndarray, np.ndar
     """L^-1 (l, g, g), L^-1 B and L^-1 B P (l, g, D) and log-determinants (l,) of I + B P B^T = L L^T."""
     rows, size = sight.shape[1:]
     cross = sight @ covariance
-    inner = np.eye(rows) + cross @ transposed(sight)
+    inner = np.eye(rows) + cross @ sight.mT
     unit = np.broadcast_to(np.eye(rows), inner.shape)
     whitened, logdet = whiten(inner, np.concatenate([unit, sight, cross], axis=2))
     return whitened[:, :, :rows], whitened[:, :, rows : rows + size], whitened[:, :, rows + size :], logdet
@@ -133,7 +133,7 @@ def _open_lanes(chain: Chain) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for s in range(chain.lanes.steps):
         innovate, sight, update, _ = _see(C, chain.sight[s])
         seen = sight @ A
-        J = J + transposed(seen) @ seen
+        J = J + seen.mT @ seen
         closed, C = _predict(C, innovate, sight, update, chain.transition[s], chain.noise[s])
         A = closed @ A
     return A, C, symmetric(J)
@@ -147,10 +147,10 @@ def _predict(
     M = Phi update^T L^-1 is what the observations' unit noise adds (Joseph's form): a sum of semidefinite terms stays
     so however exact a row is, which Phi (P - update^T update) Phi^T + Q does not.
     """
-    moved = step @ transposed(update)
+    moved = step @ update.mT
     closed = step - moved @ sight
     added = moved @ innovate
-    return closed, symmetric(closed @ covariance @ transposed(closed) + added @ transposed(added) + noise)
+    return closed, symmetric(closed @ covariance @ closed.mT + added @ added.mT + noise)
 
 
 def _lane_starts(initial: np.ndarray, A: np.ndarray, C: np.ndarray, J: np.ndarray) -> np.ndarray:
@@ -176,7 +176,7 @@ def _matched(starts: np.ndarray, mismatch: np.ndarray, lane_closed: np.ndarray) 
         corrected[j + 1] += change
     scale = _scales(starts)
     values, vectors = np.linalg.eigh(corrected / scale)
-    matched = scale * ((vectors * np.maximum(values, 0.0)[:, None, :]) @ transposed(vectors))
+    matched = scale * ((vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.mT)
     # States without variance keep none: round-off in its place would be measured against itself.
     live = np.einsum("nii->ni", corrected) > 0
     return np.where(live[:, :, None] & live[:, None, :], matched, 0.0)
@@ -238,15 +238,15 @@ def _adjoint(factor: Factor) -> Factor:
     inflow = np.empty_like(factor.closed)
     starts = np.zeros_like(factor.lane_closed)
     for s in range(steps - 1, -1, -1):
-        inflow[s] = transposed(factor.sight[s]) @ factor.sight[s]
-        starts = transposed(factor.closed[s]) @ (starts @ factor.closed[s]) + inflow[s]
+        inflow[s] = factor.sight[s].mT @ factor.sight[s]
+        starts = factor.closed[s].mT @ (starts @ factor.closed[s]) + inflow[s]
     beyond = np.zeros_like(starts)
     for j in range(len(starts) - 1, 0, -1):
         lane = factor.lane_closed[j]
         beyond[j - 1] = starts[j] + lane.T @ beyond[j] @ lane
     adjoint = inflow
     for s in range(steps - 1, -1, -1):
-        beyond = symmetric(transposed(factor.closed[s]) @ (beyond @ factor.closed[s]) + inflow[s])
+        beyond = symmetric(factor.closed[s].mT @ (beyond @ factor.closed[s]) + inflow[s])
         adjoint[s] = beyond
     return Factor(**{**factor.__dict__, "adjoint": adjoint})
 
@@ -271,7 +271,7 @@ def solve(factor: Factor, observed: np.ndarray) -> Solution:
     predicted, adjoint = (np.empty((*closed.shape[:3], observed.shape[-1])) for _ in range(2))
     ends = np.zeros(predicted.shape[1:])
     for s in range(steps):
-        predicted[s] = factor.chain.transition[s] @ (transposed(factor.update[s]) @ innovation[s])
+        predicted[s] = factor.chain.transition[s] @ (factor.update[s].mT @ innovation[s])
         ends = closed[s] @ ends + predicted[s]
     mean = _carry(factor.lane_closed, ends)
     for s in range(steps):
@@ -279,11 +279,11 @@ def solve(factor: Factor, observed: np.ndarray) -> Solution:
     starts = np.zeros_like(ends)
     for s in range(steps - 1, -1, -1):
         innovation[s] -= factor.sight[s] @ predicted[s]
-        adjoint[s] = transposed(factor.sight[s]) @ innovation[s]
-        starts = transposed(closed[s]) @ starts + adjoint[s]
-    beyond = _carry(transposed(factor.lane_closed)[::-1], starts[::-1])[::-1]
+        adjoint[s] = factor.sight[s].mT @ innovation[s]
+        starts = closed[s].mT @ starts + adjoint[s]
+    beyond = _carry(factor.lane_closed.mT[::-1], starts[::-1])[::-1]
     for s in range(steps - 1, -1, -1):
-        beyond = transposed(closed[s]) @ beyond + adjoint[s]
+        beyond = closed[s].mT @ beyond + adjoint[s]
         adjoint[s] = beyond
     return Solution(predicted, adjoint, innovation)
 
@@ -309,7 +309,7 @@ def smoothed_covariance(factor: Factor, observe: np.ndarray) -> np.ndarray:
     result = np.empty((*factor.predicted.shape[:2], len(observe), len(observe)))
     for s in range(len(result)):
         cross = observe @ factor.predicted[s]
-        result[s] = cross @ observe.T - cross @ factor.adjoint[s] @ transposed(cross)
+        result[s] = cross @ observe.T - cross @ factor.adjoint[s] @ cross.mT
     return result
 
 
@@ -321,14 +321,14 @@ def residuals(factor: Factor, solution: Solution) -> np.ndarray:
     following = np.zeros_like(solution.adjoint)
     following[:-1] = solution.adjoint[1:]
     following[-1, :-1] = solution.adjoint[0, 1:]
-    pulled = factor.update @ (transposed(factor.chain.transition) @ following)
-    return transposed(factor.innovate) @ (solution.innovation - pulled)
+    pulled = factor.update @ (factor.chain.transition.mT @ following)
+    return factor.innovate.mT @ (solution.innovation - pulled)
 
 
 def prior_paths(chain: Chain, n_paths: int, rng: np.random.Generator) -> np.ndarray:
     """(s, l, D, p) independent draws of the whole chain before anything is seen, in lane order."""
     flat = chain.noise.reshape(-1, *chain.initial.shape)
-    shocks = transposed(root(flat)) @ rng.standard_normal((*flat.shape[:2], n_paths))
+    shocks = root(flat).mT @ rng.standard_normal((*flat.shape[:2], n_paths))
     paths = shocks.reshape(*chain.noise.shape[:3], n_paths)
     first = root(chain.initial[None])[0].T @ rng.standard_normal((len(chain.initial), n_paths))
     ends, product = np.zeros(paths.shape[1:]), np.broadcast_to(np.eye(len(first)), chain.noise.shape[1:])

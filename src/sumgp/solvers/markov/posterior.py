@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from sumgp.laws import LatentMap
-from sumgp.numerics import root, symmetric, transposed
+from sumgp.numerics import root, symmetric
 from sumgp.solvers.markov.chain import (
     Chain,
     Factor,
@@ -132,7 +132,7 @@ class MarkovPosterior:
         units = Solution(*(part[..., 1:] for part in vars(self.solution).values()))
         response = self.prior.mean_basis(self.series.times) + collect(smoothed(self.factor, units, H))
         own = collect(smoothed_covariance(self.factor, H))
-        return symmetric(own + response @ self.constant.covariance @ transposed(response))
+        return symmetric(own + response @ self.constant.covariance @ response.mT)
 
     @property
     def mean(self) -> np.ndarray:
@@ -260,16 +260,16 @@ def _predict_block(posterior: MarkovPosterior, times: np.ndarray, order: int) ->
     state, covariance = _filtered(posterior, last)
     before = assemble(posterior.prior.terms, np.where(last >= 0, times - known[np.maximum(last, 0)], 0.0), compact)
     state = before.transition @ state
-    covariance = before.transition @ covariance @ transposed(before.transition) + before.noise
+    covariance = before.transition @ covariance @ before.transition.mT + before.noise
     following = np.minimum(last + 1, len(known) - 1)
     after = assemble(posterior.prior.terms, np.where(last + 1 < len(known), known[following] - times, 0.0), compact)
     column, information = _adjoints(posterior, last + 1)
-    carried = transposed(after.transition)
+    carried = after.transition.mT
     cross = H @ covariance
     means = H @ (state + covariance @ (carried @ column))
-    own = cross @ H.T - cross @ (carried @ information @ after.transition) @ transposed(cross)
+    own = cross @ H.T - cross @ (carried @ information @ after.transition) @ cross.mT
     response = posterior.prior.mean_basis(times, order) + means[:, :, 1:]
-    spread = response @ posterior.constant.covariance @ transposed(response)
+    spread = response @ posterior.constant.covariance @ response.mT
     mean = posterior.prior.mean_at(times, posterior.constant.estimate, order)
     return means[:, :, 0] + mean, symmetric(own + spread)
 
@@ -278,10 +278,10 @@ def _filtered(posterior: MarkovPosterior, index: np.ndarray) -> tuple[np.ndarray
     """Mean columns and covariance of the state at time ``index`` given all up to it; index -1 is the prior."""
     factor, solution = posterior.factor, posterior.solution
     j, s = np.divmod(np.maximum(index, 0), factor.chain.lanes.steps)
-    update = transposed(factor.update[s, j])
+    update = factor.update[s, j].mT
     state = solution.predicted[s, j] + update @ solution.innovation[s, j]
     kept, added = np.eye(len(factor.chain.initial)) - update @ factor.sight[s, j], update @ factor.innovate[s, j]
-    covariance = kept @ factor.predicted[s, j] @ transposed(kept) + added @ transposed(added)
+    covariance = kept @ factor.predicted[s, j] @ kept.mT + added @ added.mT
     state[index < 0] = 0.0
     covariance[index < 0] = factor.chain.initial
     return state, covariance
