@@ -76,7 +76,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the other half of the null space",
-        "priors/candidates.py",
+        "priors/tasks.py",
         "right[rank:].T",
         "right[:rank].T",
         "priors/test_nullspace.py",

@@ -155,8 +155,7 @@ class DenseEvidence:
             total += Sigma[..., :, None, :, None] * K[..., None, :, None, :]
         if self.prior.mean_shape == "identity":
             constants = self.prior.mean_variance * self.prior.constant_root @ self.prior.constant_root.T
-            for t, u in zip(*np.nonzero(constants), strict=True):
-                total[..., t, :, u, :] += constants[t, u]
+            total += constants[:, None, :, None]
         return self.entries.matrix(total.reshape(*total.shape[:-4], T * N, T * N))
 
     def _add_noise(self, covariance: np.ndarray, variances: np.ndarray) -> None:
