@@ -9,6 +9,7 @@ from sumgp.numerics.linear_algebra import pivoted_cholesky
 
 ROUNDING = 1e-15  # of the largest variance: what a pivoted factor leaves of it is rounding
 FEW = 0.5  # rank over rows, up to which a factor is faster than a tridiagonal form
+TURNED = 10.0  # times the precision of the largest eigenvalue: so far below zero the smallest may come out
 BLOCK = 64  # columns for which LAPACK has room to work on together
 
 
@@ -40,7 +41,8 @@ def _of_tridiagonal(A: np.ndarray, y: np.ndarray, shifts: np.ndarray) -> tuple[n
     turned = y.copy()
     turned[1:] = lapack.dormqr("L", "T", reflectors[1:, :-1], tau, y[1:], lwork=y.shape[1] * BLOCK)[0]
     squares, pivots = np.empty((y.shape[1], len(shifts))), np.empty((len(shifts), len(A)))
-    for v, shift in enumerate(shifts):
+    least = TURNED * np.finfo(float).eps * np.trace(A)
+    for v, shift in enumerate(np.maximum(shifts, least)):
         pivots[v], _, solved, _ = lapack.dptsv(diagonal + shift, beside, turned)
         squares[:, v] = np.einsum("nt,nt->t", turned, solved)
     return squares, np.sum(np.log(pivots), axis=1)
