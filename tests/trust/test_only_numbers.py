@@ -153,6 +153,21 @@ def test_two_outputs_gaps_and_repeated_rows():
     assert np.mean((low <= there) & (there <= high)) > 0.7
 
 
+def test_rows_of_which_none_is_complete():
+    t = np.linspace(0.0, 5.0, 30)
+    truth = np.column_stack([3.0 * np.exp(-0.5 * t), 3.0 - 3.0 * np.exp(-0.5 * t)])
+    y = truth + 0.05 * np.random.default_rng(1000).standard_normal(truth.shape)
+    y[::2, 0], y[1::2, 1] = np.nan, np.nan
+    laws, names = ["a = A*exp(-k*t)", "b = A - A*exp(-k*t)"], {"outputs": ["a", "b"], "inputs": ["t"]}
+    gp = ConstrainedGP(laws, constants=dict.fromkeys("Ak", UNKNOWN), **names).fit(t, y)
+    assert np.abs(gp.predict(t) - truth).max() < 0.08
+    soft = [laws[0], f"{laws[1]} +- 0.01"]  # an exact and a soft law: not only numbers are open
+    assert (
+        np.abs(ConstrainedGP(soft, constants=dict.fromkeys("Ak", UNKNOWN), **names).fit(t, y).predict(t) - truth).max()
+        < 0.12
+    )
+
+
 def test_a_saved_model_predicts_the_same_and_has_no_lengthscale(tmp_path: Path):
     t = np.linspace(0.2, 10.0, 15)
     gp = fitted(

@@ -69,7 +69,7 @@ def fit_numbers(problem: FitProblem, law: UnitFreeLaw) -> Fitted | None:
 
 def _leaves_only_numbers(problem: FitProblem, law: UnitFreeLaw) -> bool:
     """Whether the law is linear in the outputs, curved or not in its constants, and determines all outputs given these."""
-    if problem.split is not None or law.is_soft or law.n_rows < problem.n_outputs:
+    if problem.split is not None or len(law.soft_rows) or law.n_rows < problem.n_outputs:
         return False
     here = np.zeros((len(problem.x), law.n_columns))
     there = here.copy()
@@ -86,6 +86,8 @@ def _ambiguous(problem: FitProblem, law: UnitFreeLaw, component: Component) -> s
     """What the status must say where other constants explain the rows about as well; empty where none do. Warns."""
     assert component.conditioning is not None
     T, complete = problem.n_outputs, ~np.isnan(problem.y).any(axis=1)
+    if not complete.any():
+        return ""
     found = law.shift[T:] + law.scale[T:] * component.conditioning.solution.f[0, T:]
     noise = np.sqrt(component.noise) * law.scale[:T]
     other = rival_constants(law.law, problem.data.y[complete], problem.data.x[complete], found, noise)
