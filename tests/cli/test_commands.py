@@ -350,6 +350,25 @@ def test_interrupt_key_leaves_nothing(oscillator: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "o").exists()
 
 
+def test_interrupt_key_that_a_compiled_module_swallows_is_pressed_again() -> None:
+    """It printed a traceback and the command went on."""
+    program = """
+import sys, time
+from sumgp.cli.app import press_again
+class Swallowing:
+    def __del__(self): raise KeyboardInterrupt
+sys.unraisablehook = press_again
+try:
+    Swallowing()
+    time.sleep(10.0)
+    print("forgotten")
+except KeyboardInterrupt:
+    print("stopped")
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (found.stdout, found.stderr) == ("stopped\n", "")
+
+
 def test_names_and_constants() -> None:
     assert arguments.names("a, b,`c, d`", "--outputs") == ["a", "b", "c, d"]
     assert arguments.constants(["E=0.8", "s=total", "c=unknown"]) == {"E": 0.8, "s": "total", "c": "unknown"}

@@ -5,9 +5,11 @@ What help says of the commands stands in ``commands.toml``, so that it is shown 
 
 from __future__ import annotations
 
+import _thread
 import gc
 import io
 import sys
+import threading
 import tomllib
 import traceback
 from collections.abc import Sequence
@@ -24,6 +26,7 @@ from sumgp.version import VERSION
 USAGE = 2  # exit code of wrong usage or data
 INTERRUPTED = 130  # what shells give a program that was stopped with Ctrl-C
 # New objects between two searches for unreachable ones. Python's 700 spend .4 s of CPU on searches while libraries load.
+SOON = 0.01  # seconds
 BETWEEN_SEARCHES = 100_000
 
 # A module is imported only when its command runs or its help is shown.
@@ -99,10 +102,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # A terminal that knows ASCII only gets \\u2212 in place of the sign, not a traceback after the work is done.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    sys.unraisablehook = press_again
     gc.set_threshold(BETWEEN_SEARCHES)
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     sys.exit(run([word for word in given if word != "--debug"], debug))
+
+
+def press_again(lost: sys.UnraisableHookArgs) -> None:
+    """Ctrl-C within a compiled module that cannot pass it on would print a traceback and be forgotten."""
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        threading.Timer(SOON, _thread.interrupt_main).start()  # not here, where it would be lost as well
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def run(arguments: Sequence[str], debug: bool = False) -> int:
