@@ -26,7 +26,7 @@ from sumgp.version import VERSION
 USAGE = 2  # exit code of wrong usage or data
 INTERRUPTED = 130  # what shells give a program that was stopped with Ctrl-C
 # New objects between two searches for unreachable ones. Python's 700 spend .4 s of CPU on searches while libraries load.
-SOON = 0.01  # seconds
+SOON = 0.01  # seconds after which a lost Ctrl-C is pressed again: the hook that heard of it is over
 BETWEEN_SEARCHES = 100_000
 
 # A module is imported only when its command runs or its help is shown.

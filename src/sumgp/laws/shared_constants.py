@@ -92,6 +92,7 @@ def _outputs(law: Law, constants: np.ndarray, x: np.ndarray) -> np.ndarray:
     f = _filled(np.zeros((len(x), law.unknown_columns.start)), constants)
     with np.errstate(all="ignore"):
         slopes = law.jacobian(f, x)[:, :, : law.unknown_columns.start]
+        slopes = np.where(np.isfinite(slopes), slopes, 0.0)  # trials may overflow between rows
         return -np.einsum("ntr,nr->nt", np.linalg.pinv(slopes), law.residual(f, x))
 
 
